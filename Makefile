@@ -1,0 +1,42 @@
+# make lab            copies of the pages to work in, in JupyterLab (LAB='--no-browser --port 8890')
+# make book           execute the chapters and make the site in _build/html
+#   CHAPTERS=capture/capture_timing   only these
+#   SIZE=laptop|workstation           how much they compute
+# make test           all checks        make test-live   the same outputs from a real kernel
+# make outputs        show how checked outputs changed, and accept them (ACCEPT=1: do not ask)
+# make bench          measurements      make clean       remove what was built
+# PYTHON=python3.12 and VENV=/path choose the Python and the place of the environment.
+
+PYTHON =
+VENV = .venv
+PY = $(VENV)/bin/python
+BUILD = $(PY) -m helpers $(1) $(CHAPTERS) $(if $(SIZE),--size $(SIZE))
+
+.PHONY: lab book test test-live outputs bench clean
+
+lab: $(VENV)/.ready
+	@$(PY) -m helpers lab $(LAB)
+
+book: $(VENV)/.ready
+	@$(call BUILD,build)
+
+test: $(VENV)/.ready
+	$(PY) -m helpers lint
+	$(PY) -m pytest tests
+	$(PY) -m helpers build
+	$(PY) -m helpers check
+
+test-live: $(VENV)/.ready
+	$(PY) -m helpers check --live
+
+outputs: $(VENV)/.ready
+	@$(call BUILD,outputs) $(if $(ACCEPT),--accept)
+
+bench: $(VENV)/.ready
+	$(PY) -m pytest -s -o python_files='bench_*.py' tests
+
+clean:
+	rm -rf _build
+
+$(VENV)/.ready: requirements.txt pyproject.toml
+	@sh src/make_venv.sh "$(PYTHON)" "$(VENV)"

@@ -1,0 +1,62 @@
+"""Every program in data/broken: the original and a cosmetic change are rejected, the cure is not."""
+
+import ast
+import re
+
+import pytest
+
+from helpers import exercises, paths
+
+FOLDERS = sorted(path.name for path in (paths.DATA / "broken").glob("*/"))
+CELL = re.compile(
+    r"^(`{3,})\{code-cell\}[^\n]*\n(?:[^`]*?\n)??%%broken ([^\s]+)[^\n]*\n(.*?)\n\1$", re.M | re.S
+)
+
+
+def cells():
+    """(page, name, program) of each %%broken cell of the book."""
+    for page in sorted(paths.CHAPTERS.rglob("*.md")):
+        for _, name, program in CELL.findall(page.read_text(encoding="utf-8")):
+            yield page.stem, name, program
+
+
+def read(name, file):
+    return (paths.DATA / "broken" / name / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_check_rejects_the_program(name):
+    with pytest.raises(AssertionError):
+        exercises.load_check(name)(read(name, "program.py"))
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_check_rejects_a_cosmetic_change(name):
+    cosmetic = read(name, "cosmetic.py")
+    assert ast.dump(ast.parse(cosmetic)) != ast.dump(ast.parse(read(name, "program.py")))
+    with pytest.raises(AssertionError):
+        exercises.load_check(name)(cosmetic)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_check_accepts_the_cure(name):
+    exercises.load_check(name)(read(name, "cure.py"))
+
+
+def test_chapters_show_the_stored_programs_and_all_of_them():
+    shown = list(cells())
+    for page, name, program in shown:
+        assert name in FOLDERS, f"{page}: there is no data/broken/{name}"
+        assert program.strip() == read(name, "program.py").strip(), f"{page}: {name} differs"
+    assert {name for _, name, _ in shown} == set(FOLDERS)
+
+
+def test_the_pattern_finds_cells_with_and_without_options(book_copy):
+    book_copy.page(
+        "capture/x",
+        "```{code-cell}\n%%broken one\nx = 1\n\ny = 2\n```",
+        "```{code-cell} ipython3\n:tags: [skip-lab]\n\n%%broken two --expect ValueError\nz\n```",
+        "```{code-cell}\nx = 1\n```",
+        "```python\n%%broken three\nx\n```",
+    )
+    assert list(cells()) == [("x", "one", "x = 1\n\ny = 2"), ("x", "two", "z")]
