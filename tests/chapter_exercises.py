@@ -36,6 +36,9 @@ class Exercise:
     def blank(self) -> str:
         return lab_copy.blank(self.answer, self.id)
 
+    def answers(self) -> dict[str, str]:
+        return {"blank": self.blank, "solution": self.solution, **self.wrong_answers()}
+
     def wrong_answers(self) -> dict[str, str]:
         """Plausible and wrong, by file name: tests/wrong_answers/<chapter>/<label>*.py"""
         folder = WRONG_ANSWERS / self.chapter.path.stem
@@ -122,7 +125,7 @@ def uses_outside_checks(chapter: Chapter) -> list[str]:
         guarded = {
             name
             for node in ast.walk(tree)
-            if isinstance(node, ast.With) and LABEL.search(ast.unparse(node.items[0]))
+            if isinstance(node, ast.With) and any(LABEL.search(ast.unparse(i)) for i in node.items)
             for name in ast.walk(node)
         }
         for node in ast.walk(tree):

@@ -108,7 +108,7 @@ def book(tmp_path_factory):
         "display({'image/png': 'aGk='}, raw=True)\n"
         "os.path.basename(os.environ['BOOK_CHAPTER'])"
     )
-    book.chapter("part/one", "import os", shows, "os.getpid()")
+    book.chapter("part/one", "import os", shows, "open('scrap', 'w').close()\nos.getpid()")
     code, shown = book.helpers("outputs")
     assert code == 1 and "+  > plain" in shown and "make outputs ACCEPT=1" in shown
     assert not (book.root / "tests" / "outputs").exists(), "nothing is written unless accepted"

@@ -36,7 +36,7 @@ def told(monkeypatch):
 
 def test_terminal_has_a_bar_whose_elapsed_moves(told):
     text = told(Terminal(), "0:02")
-    assert "[##########..........] 1/1 part/one  cell 2/4  0:0" in text
+    assert "[#####...............] 1/1 part/one  cell 2/4  0:0" in text
     assert text.endswith("\r\x1b[K[1/1] part/one: executed after 0:02\n")
 
 

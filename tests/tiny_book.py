@@ -19,10 +19,11 @@ class TinyBook(BookCopy):
         super().__init__(root)
         no_caches = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(paths.ROOT / "src", root / "src", ignore=no_caches)
-        template = "chapters/_templates/404.html"
-        for name in ("_config.yml", template, "pyproject.toml", "tests/nbval_sanitize.cfg"):
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
+        for name in ("_config.yml", "pyproject.toml", "tests/nbval_sanitize.cfg"):
+            (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(paths.ROOT / name, root / name)
+        for folder in filter(Path.is_dir, paths.CHAPTERS.glob("_*")):
+            shutil.copytree(folder, root / "chapters" / folder.name)
         self.page("intro", "# A tiny book", "Hello.", front="")
         self.log = root / "ran.txt"
         self.keys: list[str] = []

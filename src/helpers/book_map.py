@@ -1,8 +1,8 @@
 """The map of the book and the count of claims, made from the chapters and the data.
 
 A page asks for them by a marker of its own: `<!-- map -->`, `<!-- claims -->`. They are filled
-in when pages are staged, so that neither can be older than what it describes. `<!-- ledger -->` and
-`<!-- runs -->` are filled in on the site alone, which knows the runs.
+in when pages are staged, so that neither can be older than what it describes. `<!-- ledger -->`,
+`<!-- verdicts -->` and `<!-- runs -->` are filled in on the site alone.
 """
 
 import re
@@ -24,6 +24,7 @@ def fill(text: str, **made_for_the_site: Callable[[], str]) -> str:
         "map": map_markdown,
         "claims": claims_markdown,
         **dict.fromkeys(("ledger", "runs"), lambda: ON_THE_SITE),
+        "verdicts": lambda: "",
         **made_for_the_site,
     }
 

@@ -18,6 +18,7 @@ from helpers.lab_copy import lab_notebook
 from helpers.lab_prose import LabProse
 from helpers.paths import BookError
 
+FOLDER = "lab"
 # Loads in no JupyterLab that jupyterlab-myst loads in, and fails noisily on each start.
 BROKEN_EXTENSION = "jupyterlab_jupytext"
 SETTINGS = {
@@ -27,20 +28,19 @@ SETTINGS = {
 
 def lab(options: list[str]) -> NoReturn:
     """Write the copies that are missing and become JupyterLab; `options` are passed on to it."""
-    for line in write_copies():
+    for line in write_copies(paths.ROOT / FOLDER):
         print(line)
     command, environment = server(options)
     sys.stdout.flush()
     os.execve(command[0], command, environment)
 
 
-def write_copies() -> list[str]:
-    """Write a copy of each page into `lab/`, in the order of the book; what was done, in lines.
+def write_copies(folder: Path) -> list[str]:
+    """Write a copy of each page into `folder`, in the order of the book; what was done, in lines.
 
     No file is ever overwritten. Where a page has changed since the reader's copy was made, the
     new copy stands beside it under a name of its own.
     """
-    folder = paths.ROOT / "lab"
     folder.mkdir(exist_ok=True)
     chapters = [book.read(key) for key in book.pages()]
     copies = {
@@ -88,7 +88,7 @@ def _prose_of(chapter: Chapter) -> list[str]:
 
 
 def _write(copy: _Copy, chapter: Chapter, prose: LabProse) -> str:
-    name = f"lab/{copy.path.name}"
+    name = f"{FOLDER}/{copy.path.name}"
     if copy.is_there:
         return f"kept     {name}"
     notebook = lab_notebook(chapter, lambda text: prose(book_map.fill(text), chapter.key))
@@ -114,9 +114,9 @@ def server(options: list[str]) -> tuple[list[str], dict[str, str]]:
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     command = [
         *(sys.executable, "-m", "jupyterlab"),
-        f"--ServerApp.root_dir={paths.ROOT / 'lab'}",
+        f"--ServerApp.root_dir={paths.ROOT / FOLDER}",
         f"--ServerApp.jpserver_extensions={{'{BROKEN_EXTENSION}': False}}",
-        f"--LabApp.labextensions_path=['{_extensions(home / 'extensions')}']",
+        f"--LabApp.labextensions_path={_extensions(home / 'extensions')}",
         *options,
     ]
     environment = {

@@ -160,8 +160,8 @@ def _plain_sentence_for_a_full_disk() -> Iterator[None]:
     try:
         yield
     except (OSError, TorchrunError) as error:
-        full = shutil.disk_usage(paths.BUILD).free < NEARLY_FULL
-        if full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if full or (paths.BUILD.exists() and shutil.disk_usage(paths.BUILD).free < NEARLY_FULL):
             where = f"The disk that holds {paths.BUILD} is full."
             raise BookError(f"{where} Free some space, and run the cell again.") from error
         raise

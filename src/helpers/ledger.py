@@ -30,14 +30,13 @@ class Place:
 
 
 def ledger_markdown() -> str:
-    """The figure, the filter and every claim, as one block of HTML in Markdown.
+    """The filter and every claim, as one block of HTML in Markdown.
 
     A blank line would end the block for MyST, so there is none.
     """
     rows = claims.load()
     places = settled_in(book.read(key) for key in book.chapters())
     lines = [
-        figure_html(list(rows.values())),
         '<div class="ledger">',
         *_filter(list(rows.values())),
         f'<p class="ledger-count" role="status">{len(rows)} claims</p>',
@@ -85,13 +84,14 @@ def _settled_by(source: str, where: str) -> Iterator[str]:
         yield claim_id.value
 
 
-def figure_html(rows: list[Claim]) -> str:
+def verdicts_markdown() -> str:
     """How many claims have which verdict: bars with the word, the sign and the number."""
     from matplotlib import rc_context  # half a second that only the site pays
     from matplotlib.figure import Figure
 
     from helpers import figures
 
+    rows = claims.load().values()
     counts = Counter(claim.verdict for claim in rows).most_common()
     names = [f"{SYMBOLS[verdict]} {verdict}" for verdict, _ in counts]
     with rc_context():

@@ -23,7 +23,6 @@ from helpers.cache import write_atomic
 RUFF = str(Path(sys.executable).with_name("ruff"))
 CODE = ["src", "tests"]
 PYTHON_MAGIC = re.compile(r"%%(torchrun|time|timeit|capture|prun)\b")
-PULLED = re.compile(r"--pull[ =](\S+)")
 HIDDEN = "# "
 
 
@@ -58,17 +57,8 @@ def _write(chapter: Chapter, folder: Path) -> Path:
     path = (folder / f"{chapter.key}.ipynb").resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = [v4.new_code_cell(_for_ruff(cell)) for cell in chapter.cells]
-    # The names that distributed cells hand to the notebook are defined nowhere else.
-    names = {name for cell in chapter.cells for name in _pulled(cell)}
-    cells.append(v4.new_code_cell("\n".join(f"{name} = None" for name in sorted(names))))
     nbformat.write(v4.new_notebook(cells=cells), path)
     return path
-
-
-def _pulled(cell: Cell) -> list[str]:
-    first = cell.source.partition("\n")[0]
-    found = PULLED.search(first) if first.startswith("%%torchrun") else None
-    return found[1].split(",") if found else []
 
 
 def _is_python(cell: Cell) -> bool:
@@ -91,8 +81,7 @@ def _check(files: dict[Path, Chapter]) -> list[str]:
     faults = []
     for found in json.loads(done.stdout):
         chapter = files[Path(found["filename"])]
-        number = min(found["cell"], len(chapter.cells))
-        line = chapter.cells[number - 1].line + found["location"]["row"] - 1
+        line = chapter.cells[found["cell"] - 1].line + found["location"]["row"] - 1
         faults.append(f"chapters/{chapter.key}.md:{line}: {found['code']} {found['message']}")
     return faults
 
@@ -100,7 +89,7 @@ def _check(files: dict[Path, Chapter]) -> list[str]:
 def _format_faults(chapter: Chapter, path: Path, fix: bool) -> list[str]:
     formatted = nbformat.read(path, as_version=4).cells
     changed = []
-    for cell, node in zip(chapter.cells, formatted, strict=False):
+    for cell, node in zip(chapter.cells, formatted, strict=True):
         new = node.source.removeprefix(HIDDEN)
         if _is_python(cell) and new != cell.source:
             changed.append((cell, new))

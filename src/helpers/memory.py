@@ -1,10 +1,10 @@
 """Bytes held by tensors over time, counted by storage."""
 
-import weakref
 from collections import Counter
 from collections.abc import Iterable
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from helpers.compat import is_traceable_wrapper_subclass
 from helpers.counting import GraphRecorder, Measurement
@@ -40,8 +40,8 @@ class StorageTracker(Measurement):
         super().__init__(recorder, runs)
         self.step, self.peak = 0, 0
         self.timeline: list[tuple[int, int]] = []
-        self._live: dict[int, _Storage] = {}
-        self._at_peak: list[tuple[_Storage, int]] = []
+        self._kinds = WeakIdKeyDictionary()  # of each live storage: a [kind], shared with the peak
+        self._at_peak: list[tuple[list[str], int]] = []
 
     def tag(self, kind: str, tensors: object) -> None:
         """Name what these tensors' storages are; `tensors` may be nested lists and dicts.
@@ -53,7 +53,7 @@ class StorageTracker(Measurement):
             raise BookError("tag() takes tensors: model.parameters(), not the module.")
         for tensor in _tensors(tensors):
             for storage in _storages(tensor):
-                self._follow(storage).kind = kind
+                self._follow(storage)[0] = kind
         self._sample()
 
     def see(self, func, inputs, result) -> None:
@@ -74,26 +74,19 @@ class StorageTracker(Measurement):
 
     @property
     def current_by_kind(self) -> dict[str, int]:
-        self._sample()
-        return _by_kind((storage, storage.nbytes) for storage in self._live.values())
+        return _by_kind((kind, storage.nbytes()) for storage, kind in self._kinds.items())
 
-    def _follow(self, storage: torch.UntypedStorage) -> "_Storage":
-        known = self._live.get(id(storage))
-        if known is None or known.ref() is not storage:  # an id is used again after a death
-            known = self._live[id(storage)] = _Storage(storage)
-        return known
+    def _follow(self, storage: torch.UntypedStorage) -> list[str]:
+        return self._kinds.setdefault(storage, ["activations"])
 
     def _sample(self) -> int:
         # Sizes are read again each time: resize_(0) passes no dispatcher.
-        for key, storage in list(self._live.items()):
-            if not storage.read():
-                del self._live[key]
-        total = sum(storage.nbytes for storage in self._live.values())
+        sizes = [(kind, storage.nbytes()) for storage, kind in self._kinds.items()]
+        total = sum(nbytes for _, nbytes in sizes)
         if not self.timeline or total != self.timeline[-1][1]:
             self.timeline.append((self.step, total))
         if total > self.peak:
-            self.peak = total
-            self._at_peak = [(s, s.nbytes) for s in self._live.values() if s.nbytes]
+            self.peak, self._at_peak = total, sizes
         return total
 
     def __repr__(self) -> str:
@@ -101,24 +94,11 @@ class StorageTracker(Measurement):
         return f"peak {self.peak:,} bytes ({kinds}), now {self.current:,}"
 
 
-class _Storage:
-    """Size and kind of one storage; it outlives the storage, which it holds weakly."""
-
-    def __init__(self, storage: torch.UntypedStorage):
-        self.ref, self.kind, self.nbytes = weakref.ref(storage), "activations", storage.nbytes()
-
-    def read(self) -> bool:
-        """Read the size again; False once the storage is gone."""
-        storage = self.ref()
-        self.nbytes = 0 if storage is None else storage.nbytes()
-        return storage is not None
-
-
-def _by_kind(sizes: Iterable[tuple[_Storage, int]]) -> dict[str, int]:
+def _by_kind(sizes: Iterable[tuple[list[str], int]]) -> dict[str, int]:
     total = Counter()
-    for storage, nbytes in sizes:
-        total[storage.kind] += nbytes
-    return dict(sorted(total.items()))
+    for (kind,), nbytes in sizes:
+        total[kind] += nbytes
+    return {kind: nbytes for kind, nbytes in sorted(total.items()) if nbytes}
 
 
 def _tensors(tree: object) -> Iterable[torch.Tensor]:
@@ -138,7 +118,7 @@ def _storages(tensor: torch.Tensor) -> Iterable[torch.UntypedStorage]:
         for inner in (getattr(tensor, name) for name in names):
             if isinstance(inner, torch.Tensor):  # not so for a device mesh
                 yield from _storages(inner)
-    elif tensor.layout == torch.strided and tensor.device.type != "meta":
+    elif tensor.layout == torch.strided:
         storage = tensor.untyped_storage()
         if storage.device.type != "meta":
             yield storage

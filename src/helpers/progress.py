@@ -57,7 +57,7 @@ class Progress:
         return f"{self.key}  cell {self.cell_number}/{self.cells}  {self.elapsed()}"
 
     def _draw(self) -> None:
-        done = WIDTH * self.cell_number // max(self.cells, 1)
+        done = WIDTH * (self.cell_number - 1) // max(self.cells, 1)
         with self._lock, suppress(ValueError):  # the stream was closed at exit
             bar = "#" * done + "." * (WIDTH - done)
             self.stream.write(f"\r\x1b[K[{bar}] {self.place}/{self.total} {self._state()}")

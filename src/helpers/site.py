@@ -71,6 +71,7 @@ def _published(
     filled = book_map.fill(
         prose,
         ledger=ledger.ledger_markdown,
+        verdicts=ledger.verdicts_markdown,
         runs=lambda: tested.runs_markdown(chapters, runs),
     )
     return re.sub(link, r"\1.ipynb", filled)

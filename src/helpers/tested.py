@@ -2,7 +2,6 @@
 
 import platform
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
@@ -14,29 +13,30 @@ from helpers.book import Chapter
 PACKAGES = ("torch", "numpy", "triton", "deepspeed", "papermill", "nbval", "jupyter-book")
 ECHO = re.compile(r"^\$ torchrun .*# \d+ ranks?, (.+)$|^# ran with (.+)$", re.MULTILINE)
 HEAD = """\
-| page | code cells | of them distributed | ranks ran with | seconds | finished (UTC) |
+| page | cells | distributed | ranks ran with | seconds | ended (UTC) |
 |---|---:|---:|---|---:|---|"""
+NO_GPU_FACT = ["GPUs", "none"]
 NO_GPU = (
     "**Not run on a GPU**: there was none. Every cell above ran on CPUs, and claims that need a "
     "GPU say what to run on one."
 )
 
 
-def this_machine() -> dict[str, str]:
-    """What a run depends on here, in words: versions, system, compiler, cores, GPUs.
+def this_machine() -> list[list[str]]:
+    """What a run depends on here, as pairs of words: versions, system, compiler, cores, GPUs.
 
     Kept with each run, since the machine that makes the site may be another one.
     """
     found = devices.compiler()
-    installed = ((name, _version(name)) for name in PACKAGES)
-    return {
-        "Python": platform.python_version(),
-        **{name: number for name, number in installed if number},
-        "system": f"{platform.system()} {platform.machine()}",
-        "C++ compiler": found["version"] if found else "none",
-        "cores": str(devices.cores()),
-        "GPUs": ", ".join(devices.gpus()) or "none",
-    }
+    gpus = devices.gpus()
+    return [
+        ["Python", platform.python_version()],
+        *([name, number] for name in PACKAGES if (number := _version(name))),
+        ["C++ compiler", found["version"] if found else "none"],
+        ["system", f"{platform.system()} {platform.machine()}"],
+        ["cores", str(devices.cores())],
+        ["GPUs", ", ".join(gpus)] if gpus else NO_GPU_FACT,
+    ]
 
 
 def runs_markdown(chapters: dict[str, Chapter], runs: dict[str, NotebookNode]) -> str:
@@ -44,14 +44,17 @@ def runs_markdown(chapters: dict[str, Chapter], runs: dict[str, NotebookNode]) -
 
     `runs` are the executed notebooks that the site shows; a chapter without one says so.
     """
-    table = [HEAD, *(_row(chapter, runs.get(key)) for key, chapter in chapters.items())]
-    machines = [run.metadata["ran_on"] for run in runs.values()]
-    different = [facts for i, facts in enumerate(machines) if facts not in machines[:i]]
-    parts = ["\n".join(table)]
-    for facts in different:
-        keys = [key for key, run in runs.items() if run.metadata["ran_on"] == facts]
-        parts += [_where(keys, len(different) == 1), "\n".join(_facts(facts))]
-    if all(facts["GPUs"] == "none" for facts in machines):
+    machines: dict[str, list[str]] = {}  # what they ran on, as a table's rows: keys of pages
+    for key, run in runs.items():
+        machines.setdefault(_facts(run.metadata["ran_on"]), []).append(key)
+    parts = [
+        "\n".join([HEAD, *(_row(chapter, runs.get(key)) for key, chapter in chapters.items())])
+    ]
+    for facts, keys in machines.items():
+        pages = ", ".join(f"{{doc}}`{key}`" for key in keys)
+        which = pages if len(machines) > 1 else "all that ran"
+        parts.append(f"| ran on | {which} |\n|---|---|\n{facts}")
+    if runs and all(NO_GPU_FACT in run.metadata["ran_on"] for run in runs.values()):
         parts.append(NO_GPU)
     return "\n\n".join(parts)
 
@@ -81,16 +84,8 @@ def _ran_with(run: NotebookNode) -> list[str]:
     return list(found)
 
 
-def _where(keys: list[str], all_of_them: bool) -> str:
-    if all_of_them:
-        return "All ran on one kind of machine:"
-    return ", ".join(f"{{doc}}`{key}`" for key in keys) + " ran on:"
-
-
-def _facts(facts: dict[str, str]) -> Iterator[str]:
-    yield "| | |\n|---|---|"
-    for name, value in facts.items():
-        yield f"| {name} | {value} |"
+def _facts(ran_on: list[list[str]]) -> str:
+    return "\n".join(f"| {name} | {value} |" for name, value in ran_on)
 
 
 def _version(name: str) -> str:
