@@ -1,36 +1,74 @@
-"""The system's Chromium, driven by Playwright, which is asked to download nothing."""
+"""The system's Chromium, driven by Playwright, and a server that publishes a folder."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-QUIET = (  # no sandbox: containers have no namespaces for it; the rest keeps it off the network
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-)
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    # Nothing but this machine exists, so that a test cannot pass thanks to the network.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-def chromium() -> str | None:
-    """Path of a Chromium of this system."""
+def find_chromium() -> str | None:
+    """Path of the system's Chromium. Playwright's own is a download, so it is not looked for."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-needs_chromium = pytest.mark.skipif(
-    chromium() is None, reason=f"no Chromium: none of {', '.join(NAMES)} is installed"
-)
-
-
 @contextmanager
-def browser() -> Iterator:
-    """A running browser of Playwright's."""
+def chromium() -> Iterator:
+    """A Playwright Browser; skips the test where the system has none."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium: install the package chromium of your system")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
-        try:
-            yield found
-        finally:
-            found.close()
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def published(folder: Path, under: str = "/book/") -> Iterator[str]:
+    """Serve `folder` as GitHub Pages would: below a path, and 404.html for what is not there.
+
+    Yields the address of the folder. The port is one that is free.
+    """
+
+    class Pages(SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # one connection for a page's many files
+
+        def translate_path(self, path):
+            if not path.startswith(under):
+                return str(folder / "there is no such file")
+            self.directory = str(folder)
+            return super().translate_path("/" + path.removeprefix(under))
+
+        def send_error(self, code, *_):
+            body = (folder / "404.html").read_bytes()
+            self.send_response(code)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}{under}"
+    finally:
+        server.shutdown()
+        server.server_close()

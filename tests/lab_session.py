@@ -104,7 +104,7 @@ class Reader:
         """By a double click in the list of files; returns when a kernel is ready."""
         files = self.page.locator(".jp-DirListing-item")
         files.filter(has=self.page.get_by_text(name, exact=True)).dblclick()
-        self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+        self.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
 
     def run_all(self) -> None:
         self.page.locator(".lm-MenuBar-itemLabel").get_by_text("Run", exact=True).click()

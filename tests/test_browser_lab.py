@@ -3,13 +3,11 @@
 import sys
 
 import pytest
-from browser import browser, needs_chromium
+from browser import chromium
 from lab_session import Reader, lab_server, tracked, wait_for
 from nbformat import v4, write
 
 from helpers import book, lab_prose
-
-pytestmark = needs_chromium
 
 LIVE = """%%torchrun --nproc 2 --name live
 import time
@@ -26,7 +24,13 @@ DIRECTIVES = (
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def running_browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(running_browser, tmp_path_factory):
     with lab_server(tmp_path_factory.mktemp("session")) as server:
         live = v4.new_notebook(
             cells=[
@@ -41,11 +45,11 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def reader(server):
+def reader(running_browser, server):
     """At the end nothing was fetched from elsewhere, and the browser's console holds no error."""
-    with browser() as running:
-        reader = Reader(running, server)
-        yield reader
+    reader = Reader(running_browser, server)
+    yield reader
+    reader.page.close()
     assert reader.elsewhere == []
     assert reader.errors == []
 

@@ -92,7 +92,7 @@ def settle(
 
 
 def verdict_of(observed: bool | dict, until: str = "") -> str:
-    """ "holds", "false", "conditional" or "outdated" from an observation; see `settle`."""
+    """The verdict that an observation amounts to; see `settle`. Never "needs-gpu"."""
     results = list(observed.values()) if isinstance(observed, dict) else [observed]
     if not results or any(type(result) is not bool for result in results):
         raise BookError(
@@ -107,8 +107,7 @@ def verdict_of(observed: bool | dict, until: str = "") -> str:
 
 def _show_card(claim: Claim, conditions: dict, found: str, until: str, needs_gpu: str) -> None:
     lines = [("what happens", claim.what_happens)]
-    lines += [(f"{SYMBOLS['holds' if yes else 'false']} {'yes' if yes else 'no'}", text)
-              for text, yes in conditions.items()]  # fmt: skip
+    lines += [("✓ yes" if yes else "✗ no", text) for text, yes in conditions.items()]
     if found == "outdated":
         lines.append(("true until", until))
     if needs_gpu:

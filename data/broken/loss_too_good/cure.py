@@ -20,7 +20,7 @@ model = GPT(config)
 model.blocks = nn.ModuleList(MaskedBlock(config) for _ in range(config.layers))
 model.init_weights(seed=0)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-for step in range(121):
+for step in range(81):
     loss = train_step(model, optimizer, *batch(step, size=16, context=config.context))
     if step % 40 == 0:
         print(f"step {step:3d}  loss {loss.item():.2f}")
