@@ -12,6 +12,9 @@ VENV = .venv
 PY = $(VENV)/bin/python
 BUILD = $(PY) -m helpers $(1) $(CHAPTERS) $(if $(SIZE),--size $(SIZE))
 
+# Threads that wait for work sleep: spinning ones cost a busy machine most of its time.
+export OMP_WAIT_POLICY = PASSIVE
+
 .PHONY: lab book test test-live outputs bench clean
 
 lab: $(VENV)/.ready

@@ -37,7 +37,7 @@ done
 [ ! -e "$venv/.making" ] || rm -rf "$venv" # an interrupted run left half of it
 free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1048576) }')
 [ -x "$venv/bin/python" ] || [ "$free" -ge 4 ] ||
-    stop "The environment needs 4 GB of disk, and $free GB are free here: make room," \
+    stop "The environment needs 4 GB of disk (10 with torch's CUDA build), and $free GB are free: make room," \
         "or put it elsewhere with VENV=/path/to/folder."
 
 if [ ! -x "$venv/bin/python" ]; then

@@ -1,5 +1,6 @@
 """The system's Chromium, driven by Playwright, and a server that publishes a folder."""
 
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -72,3 +73,50 @@ def published(folder: Path, under: str = "/book/") -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+class Tab:
+    """A page of the browser that notes errors and requests that leave this machine."""
+
+    def __init__(self, page):
+        self.page = page
+        self.errors: list[str] = []
+        self.elsewhere: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._console)
+        page.on("request", self._request)
+
+    def visit(self, address: str) -> int:
+        """Load a page; its HTTP status. What was noted before is forgotten."""
+        self.page.goto("about:blank")
+        self.errors.clear(), self.elsewhere.clear()
+        response = self.page.goto(address)
+        # Formulas are set, and figures drawn, after the page has loaded.
+        self.page.evaluate("() => window.MathJax?.startup?.promise")
+        return response.status
+
+    def _console(self, message) -> None:
+        if message.type == "error":
+            self.errors.append(f"{message.text} ({message.location.get('url')})")
+
+    def _request(self, request) -> None:
+        if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:|about:", request.url):
+            self.elsewhere.append(request.url)
+
+
+@contextmanager
+def watched(browser, **options) -> Iterator[Tab]:
+    """A Tab in a profile of its own; `options` as for Playwright's `new_context`."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(120_000)  # milliseconds: a busy machine is no failure
+    yield Tab(context.new_page())
+    context.close()
+
+
+def tab_to(page, selector: str, presses: int = 500) -> None:
+    """Press Tab until an element that fits `selector` has the focus."""
+    for _ in range(presses):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"the Tab key does not reach {selector}")

@@ -19,7 +19,7 @@ DIRECTIVES = (
     "```{exercise} Twice\n:label: ex-twice\n\nWrite it.\n```",
     "````{dropdown} Solution\n```python\nx = 1\n```\n````",
     "```{glossary}\nrank\n: A process.\n```",
-    'See [rank](01_intro.ipynb "A process.").',
+    "See [{abbr}`rank (A process.)`](01_intro.ipynb).",
 )
 
 
@@ -94,4 +94,7 @@ def test_directives_are_rendered(reader):
     solution.locator("summary").click()
     solution.get_by_text("x = 1").wait_for()
     assert cells.nth(2).locator("dt").inner_text() == "rank"
-    assert cells.nth(3).locator("a").get_attribute("title") == "A process."
+    cells.nth(3).locator("a abbr").hover()
+    reader.page.get_by_text("A process.").last.wait_for()
+    cells.nth(3).locator("a").click()
+    reader.page.locator(".lm-TabBar-tab").get_by_text("01_intro.ipynb").wait_for()

@@ -51,3 +51,8 @@ def test_unformatted_body_is_found_and_mended(faults):
     _, lines = faults(*cells, fix=True)
     text = "\n".join(lines)
     assert "%%torchrun --nproc 2\nx = [1, 2]\nprint(x)\n```" in text and "y = 1\ny\n```" in text
+
+
+def test_a_cell_that_begins_with_a_comment_keeps_it(faults):
+    _, lines = faults("# a comment\nx =  1\nx", fix=True)
+    assert "# a comment\nx = 1\nx\n```" in "\n".join(lines)

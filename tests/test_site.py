@@ -27,6 +27,21 @@ def test_merge_is_todays_prose_with_the_outputs_of_the_run():
     assert chapter.notebook.cells[2].outputs == [], "the chapter itself is left as it was"
 
 
+def test_streams_that_a_kernel_cut_are_joined_and_keep_their_order():
+    run = v4.new_notebook(cells=[v4.new_code_cell("x")])
+    run.cells[0].outputs = [
+        v4.new_output("stream", text="one, "),
+        v4.new_output("stream", text="two"),
+        v4.new_output("display_data"),
+        v4.new_output("stream", text="after"),
+        v4.new_output("stream", "stderr", text="error"),
+    ]
+    page = site.merge(a_chapter(v4.new_code_cell("x")), run)
+    texts = [output.get("text") for output in page.cells[0].outputs]
+    assert texts == ["one, two", None, "after", "error"]
+    assert len(run.cells[0].outputs) == 5, "the run itself is left as it was"
+
+
 def test_merge_with_a_run_of_other_code_is_refused():
     with pytest.raises(AssertionError, match="other code"):
         site.merge(a_chapter(v4.new_code_cell("x")), v4.new_notebook(cells=[v4.new_code_cell("y")]))

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ SCRATCH = paths.BUILD / "scratch"
 JUPYTER = paths.BUILD / "jupyter"
 FAILED = paths.BUILD / "failed"
 
-CELL_TIMEOUT = 600  # seconds; a distributed cell ends by its own --timeout long before
+CELL_TIMEOUT = 1200  # seconds, for a machine that is busy; a distributed cell ends by its own --timeout long before
 START_ALLOWANCE = 180  # seconds that ranks may take to start before their own limit counts
 TRACEBACK_LINES = 30
 DISK_FULL = (
@@ -67,6 +68,8 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    # We report failures ourselves; log lines of papermill and the kernel would break the bar.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
     number = 0
 
     def begin(cell, cell_index):
@@ -87,9 +90,7 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
                 progress_bar=False,
                 on_cell_execute=begin,
                 execution_timeout=_cell_timeout(chapter),
-                extra_arguments=[
-                    "--log-level=CRITICAL"
-                ],  # the kernel's own chatter, not the cells'
+                extra_arguments=["--log-level=CRITICAL"],
             )
         except PapermillExecutionError as error:
             trace = without_colours("\n".join(error.traceback)) or f"{error.ename}: {error.evalue}"

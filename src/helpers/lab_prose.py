@@ -60,12 +60,13 @@ class LabProse:
         return f"[{text or self._titles[found]}]({self._files[found]})"
 
     def _term(self, text: str, term: str) -> str:
-        """JupyterLab opens the glossary but does not scroll to a term: tell it on hover too."""
+        """A link to the glossary, to which JupyterLab does not scroll; so the meaning on hover."""
         meaning = self._terms.get(term.lower())
         if meaning is None:
             return text
-        plain = INLINE.sub(self._plain, meaning).replace('"', "'")
-        return f'[{text}]({self._glossary} "{" ".join(plain.split())}")'
+        plain = " ".join(INLINE.sub(self._plain, meaning).split())
+        plain = plain.translate(str.maketrans("()", "[]"))  # abbr ends at the first parenthesis
+        return f"[{{abbr}}`{text} ({plain})`]({self._glossary})"
 
     def _plain(self, found: re.Match) -> str:
         if not found["role"]:

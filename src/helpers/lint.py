@@ -90,7 +90,7 @@ def _format_faults(chapter: Chapter, path: Path, fix: bool) -> list[str]:
     formatted = nbformat.read(path, as_version=4).cells
     changed = []
     for cell, node in zip(chapter.cells, formatted, strict=True):
-        new = node.source.removeprefix(HIDDEN)
+        new = node.source.removeprefix(HIDDEN) if cell.source.startswith("%%") else node.source
         if _is_python(cell) and new != cell.source:
             changed.append((cell, new))
     if fix:

@@ -87,12 +87,24 @@ def merge(chapter: Chapter, run: nbformat.NotebookNode | None) -> nbformat.Noteb
         code = [cell for cell in page.cells if cell.cell_type == "code"]
         for cell, ran in zip(code, executed_cells(run), strict=True):
             assert cell.source == ran.source, f"{chapter.key}: merged with a run of other code"
-            cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+            cell.outputs, cell.execution_count = _joined(ran.outputs), ran.execution_count
         _insert_injected(page, run)
     for cell in page.cells:
         if cell.cell_type == "code":
             cell.source = SOLUTION_MARKER.sub("", cell.source).rstrip("\n")
     return page
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Neighbouring pieces of one stream as one: where a kernel cuts them is chance."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else {}
+        if output.output_type == "stream" and output.name == last.get("name"):
+            last["text"] += output.text
+        else:
+            joined.append(nbformat.from_dict(output))
+    return joined
 
 
 def _insert_injected(page: nbformat.NotebookNode, run: nbformat.NotebookNode) -> None:

@@ -1,7 +1,7 @@
 """Does step(batch) run a captured graph, and does the program still know its FLOPs?"""
 
 from helpers.exercises import load_program
-from helpers.lessons.capture_timing import recorded
+from helpers.lessons.first_call import recorded
 
 
 def check(program_source: str) -> None:

@@ -1,0 +1,259 @@
+"""The site in `_build/html` as a reader's browser meets it. `make test` runs this after the build.
+
+Every page of the table of contents is opened at two widths, in light and in dark.
+"""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import chromium, published, tab_to, watched
+
+from helpers import book, paths
+
+HTML = paths.BUILD / "html"
+PAGES = [*book.pages(), "search"]
+CHAPTER = "capture/capture_timing"
+KINDS = ["intro", CHAPTER, "capture/claims", "ledger", "glossary", "teaching", "how_tested"]
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+MODES = {
+    f"{width}, {scheme}": {"viewport": size, "color_scheme": scheme}
+    for width, size in (("desktop", DESKTOP), ("phone", PHONE))
+    for scheme in ("light", "dark")
+}
+
+UNFOLD = """() => {
+  for (const fold of document.querySelectorAll("article details")) fold.open = true;
+  for (const button of document.querySelectorAll("button.toggle-button-hidden")) button.click();
+}"""
+# What sticks out and is in no box that scrolls or cuts; empty where the page fits its window.
+STICKS_OUT = """() => {
+  const root = document.documentElement;
+  if (root.scrollWidth <= innerWidth) return [];
+  const boxed = (e) => e.parentElement && e.parentElement !== document.body &&
+    (getComputedStyle(e.parentElement).overflowX !== "visible" || boxed(e.parentElement));
+  return [`the page is ${root.scrollWidth} wide`, ...[...document.body.querySelectorAll("*")]
+    .filter((e) => e.getBoundingClientRect().right > innerWidth && !boxed(e))
+    .map((e) => e.outerHTML.slice(0, 120))];
+}"""
+NO_ALT = """() => [...document.images].filter((image) => !image.alt.trim())
+  .map((image) => image.outerHTML.slice(0, 120))"""
+# Axe computes the contrast of each coloured word of code and each claim: one of a kind will do.
+ONE_OF_A_KIND = """() => {
+  const seen = new Set();
+  for (const word of document.querySelectorAll(".highlight pre span")) {
+    if (seen.has(word.className)) word.replaceWith(...word.childNodes);
+    seen.add(word.className);
+  }
+  for (const row of document.querySelectorAll(".ledger > details:nth-of-type(n + 13)")) row.remove();
+}"""
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Address of the published site."""
+    if not (HTML / "index.html").is_file():
+        pytest.skip("no site in _build/html: make book builds it, and make test before this")
+    with published(HTML) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser(site):
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module", params=MODES)
+def window(request, browser):
+    """A tab of each width and scheme, which notes what goes wrong in it."""
+    with watched(browser, **MODES[request.param]) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def desktop(browser):
+    with watched(browser, viewport=DESKTOP) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def visit(request, window, site):
+    """The tab with a page loaded, and the page's status."""
+    return window, window.visit(f"{site}{request.param}.html")
+
+
+def test_page_loads_without_an_error(visit):
+    tab, status = visit
+    assert status == 200
+    assert tab.errors == []
+
+
+def test_page_fetches_nothing_from_another_host(visit):
+    tab, _ = visit
+    assert tab.elsewhere == []
+
+
+def test_page_never_scrolls_sideways(visit):
+    tab, _ = visit
+    assert tab.page.evaluate(STICKS_OUT) == []
+    tab.page.evaluate(UNFOLD)
+    assert tab.page.evaluate(STICKS_OUT) == [], "after everything was unfolded"
+
+
+def test_every_image_says_what_it_shows(visit):
+    tab, _ = visit
+    assert tab.page.evaluate(NO_ALT) == []
+
+
+@pytest.mark.parametrize("page", [*KINDS, "search", "no/such/page"])
+@pytest.mark.parametrize("mode", ["desktop, dark", "phone, light"])  # both widths, both schemes
+def test_no_serious_finding_of_axe(browser, site, mode, page):
+    with watched(browser, **MODES[mode]) as tab:
+        tab.visit(f"{site}{page}.html" + ("?q=guard" if page == "search" else ""))
+        tab.page.evaluate(ONE_OF_A_KIND)
+        tab.page.evaluate(UNFOLD)
+        options = {"resultTypes": ["violations"], "preload": False}
+        found = Axe().run(tab.page, options=options).response["violations"]
+    assert not [
+        f"{finding['id']}: {node['html'][:150]} {node['failureSummary']}"
+        for finding in found
+        if finding["impact"] in ("serious", "critical")
+        for node in finding["nodes"]
+    ]
+
+
+def test_address_that_is_not_there(desktop, site):
+    assert desktop.visit(f"{site}no/such/page.html") == 404
+    # The tab says "404" of the page itself, and of files asked for before the page found its base.
+    assert [error for error in desktop.errors if "404" not in error] == []
+    assert desktop.elsewhere == []
+    link = desktop.page.locator("article nav a", has_text="ledger")
+    assert link.evaluate("a => getComputedStyle(a).color") != "rgb(0, 0, 238)", "it has no style"
+    with desktop.page.expect_navigation():
+        link.click()
+    assert desktop.page.url == f"{site}ledger.html"
+
+
+def results(tab) -> list[str]:
+    """Addresses that a search lists, once it has finished."""
+    tab.page.wait_for_function("document.querySelector('.search-summary')?.innerText.match(/\\d/)")
+    return tab.page.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
+
+
+def test_search_address_lists_a_page(desktop, site):
+    desktop.visit(f"{site}search.html?q=guard")
+    assert any(address.startswith(f"{site}{CHAPTER}.html") for address in results(desktop))
+
+
+def test_search_typed_into_the_field(window, site):
+    window.visit(f"{site}teaching.html")
+    window.page.locator("button.search-button__button:visible").first.click()
+    window.page.keyboard.type("guard")
+    with window.page.expect_navigation():
+        window.page.keyboard.press("Enter")
+    assert any(address.startswith(f"{site}{CHAPTER}.html") for address in results(window))
+    window.page.go_back()
+
+
+def test_ledger_is_filtered_with_the_keyboard_alone(desktop, site):
+    desktop.visit(f"{site}ledger.html")
+    page, rows = desktop.page, desktop.page.locator(".ledger > details:visible")
+
+    def count() -> str:
+        return page.locator(".ledger-count").inner_text()
+
+    total = rows.count()
+    assert count() == f"{total} claims"
+    tab_to(page, "select[name=verdict]")
+    page.keyboard.press("ArrowDown")
+    shown = rows.count()
+    assert 0 < shown < total and count() == f"{shown} of {total} claims"
+    tab_to(page, "input[name=words]")
+    page.keyboard.type("no such words")
+    assert rows.count() == 0 and count() == f"0 of {total} claims"
+    tab_to(page, ".ledger-filter button")
+    page.keyboard.press("Enter")
+    assert rows.count() == total and count() == f"{total} claims"
+    tab_to(page, ".ledger > details > summary")
+    page.keyboard.press("Enter")
+    assert page.locator(".ledger > details[open] dl").is_visible()
+
+
+def test_solution_and_answer_unfold_with_the_keyboard_alone(desktop, site):
+    desktop.visit(f"{site}{CHAPTER}.html")
+    page = desktop.page
+    for button, inside in (
+        (".solution button", "[id$=solution-content], #solution-content"),
+        ("article details.sd-dropdown summary", "article details.sd-dropdown .sd-card-body"),
+    ):
+        content = page.locator(inside).first
+        assert not content.is_visible()
+        tab_to(page, button)
+        page.keyboard.press("Enter")
+        content.wait_for(state="visible")
+        page.keyboard.press("Enter")
+        content.wait_for(state="hidden")
+
+
+def test_notebook_downloads(desktop, site, tmp_path):
+    desktop.visit(f"{site}{CHAPTER}.html")
+    page = desktop.page
+    page.get_by_label("Download this page").click()
+    with page.expect_download() as download:
+        page.locator(".dropdown-menu a[href$='.ipynb']").click()
+    assert download.value.suggested_filename == f"{Path(CHAPTER).name}.ipynb"
+    download.value.save_as(tmp_path / "downloaded.ipynb")
+    assert (tmp_path / "downloaded.ipynb").read_text("utf-8") == notebook(CHAPTER).read_text(
+        "utf-8"
+    )
+
+
+def notebook(key: str) -> Path:
+    """The notebook that a chapter's page offers for download."""
+    links = re.findall(r'href="([^"]*\.ipynb)"', (HTML / f"{key}.html").read_text("utf-8"))
+    assert len(set(links)) == 1, links
+    return (HTML / f"{key}.html").parent / links[0]
+
+
+@pytest.mark.parametrize("key", book.chapters())
+def test_notebook_of_each_chapter_opens_and_holds_its_outputs(site, key):
+    read = nbformat.read(notebook(key), as_version=4)
+    nbformat.validate(read)
+    assert any(cell.get("outputs") for cell in read.cells)
+
+
+class Links(HTMLParser):
+    """What a page can be linked at, and where it leads."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.anchors, self.links = {""}, []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        named = dict(attrs)
+        self.anchors |= {named.get("id"), named.get("name")}
+        self.links += filter(None, (named.get("href"), named.get("src")))
+
+
+def test_every_link_within_the_book_leads_somewhere(site):
+    pages = {path.relative_to(HTML).as_posix(): Links(path) for path in HTML.rglob("*.html")}
+    pages = {name: page for name, page in pages.items() if not name.startswith("_static/")}
+    assert len(pages) > len(PAGES)
+    lost = []
+    for name, page in pages.items():
+        for link in page.links:
+            if urlsplit(link).scheme or link.startswith("//"):
+                continue
+            address, anchor = urldefrag(urljoin(name, link))
+            target = unquote(urlsplit(address).path)
+            anchors = pages[target].anchors if target in pages else {anchor}
+            is_filter = target == "ledger.html" and "=" in anchor
+            if not (HTML / target).is_file() or not (unquote(anchor) in anchors or is_filter):
+                lost.append(f"{name} links to {link}")
+    assert lost == []
