@@ -88,7 +88,6 @@ class Tab:
 
     def visit(self, address: str) -> int:
         """Load a page; its HTTP status. What was noted before is forgotten."""
-        self.page.goto("about:blank")
         self.errors.clear(), self.elsewhere.clear()
         response = self.page.goto(address)
         # Formulas are set, and figures drawn, after the page has loaded.
@@ -105,9 +104,9 @@ class Tab:
 
 
 @contextmanager
-def watched(browser, **options) -> Iterator[Tab]:
-    """A Tab in a profile of its own; `options` as for Playwright's `new_context`."""
-    context = browser.new_context(**options)
+def watched(browser) -> Iterator[Tab]:
+    """A Tab in a profile of its own."""
+    context = browser.new_context()
     context.set_default_timeout(120_000)  # milliseconds: a busy machine is no failure
     yield Tab(context.new_page())
     context.close()

@@ -34,7 +34,7 @@ def test_streams_that_a_kernel_cut_are_joined_and_keep_their_order():
         v4.new_output("stream", text="two"),
         v4.new_output("display_data"),
         v4.new_output("stream", text="after"),
-        v4.new_output("stream", "stderr", text="error"),
+        v4.new_output("stream", name="stderr", text="error"),
     ]
     page = site.merge(a_chapter(v4.new_code_cell("x")), run)
     texts = [output.get("text") for output in page.cells[0].outputs]
