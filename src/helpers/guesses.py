@@ -44,7 +44,7 @@ def measure(name: str, truth: object) -> None:
         )
     cells = "".join(f"<td>{escape(value)}</td>" for value in (guess, measured, verdict or said))
     show_html(
-        '<table class="predict-table"><thead><tr><th></th><th scope="col">you said</th>'
+        '<table class="predict-table"><thead><tr><td></td><th scope="col">you said</th>'
         '<th scope="col">measured</th><th scope="col">verdict</th></tr></thead>'
         f'<tbody><tr><th scope="row">{escape(name)}</th>{cells}</tr></tbody></table>',
         f"{name}: {said}, measured {measured}",
