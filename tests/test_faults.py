@@ -106,11 +106,13 @@ def test_a_rank_fails_and_the_other_ignores_it(book, witness):
 
 
 KERNEL = """
+import signal
 import sys
 from pathlib import Path
 from helpers import launch, paths
 from helpers.slicing import slice_cell
 paths.BUILD = Path(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as a kernel does: a job of `&` has none
 body = "import time\\nprint('waiting')\\ntime.sleep(600)"
 try:
     launch.run(launch.Job("probe", "part/topic", slice_cell(body, [])))
