@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from helpers import site
+from helpers import finished_pages, site
 from helpers.book import Chapter
 
 SOLUTION = "### BEGIN SOLUTION\nx = 1\n### END SOLUTION\nprint('### BEGIN')"
@@ -80,24 +80,32 @@ def test_links_between_chapters_follow_the_files():
 )
 def test_a_page_that_fetches_from_another_host_is_a_fault(tmp_path, html):
     (tmp_path / "index.html").write_text(html)
-    assert len(site.page_faults(tmp_path, [])) == 1
+    assert len(finished_pages.page_faults(tmp_path, [])) == 1
 
 
 def test_links_that_a_reader_follows_are_no_fault(tmp_path):
     links = '<a href="https://pytorch.org">x</a><link rel="canonical" href="https://me.org">'
     (tmp_path / "index.html").write_text(links + '<script src="_static/x.js"></script>')
-    assert site.page_faults(tmp_path, []) == []
+    assert finished_pages.page_faults(tmp_path, []) == []
 
 
 def test_style_that_fetches_from_another_host_is_a_fault(tmp_path):
     (tmp_path / "index.html").touch()
     (tmp_path / "x.css").write_text("a { background: url(local.png) url('https://cdn.example/x') }")
-    assert site.page_faults(tmp_path, []) == ["x.css fetches https://cdn.example/x"]
+    assert finished_pages.page_faults(tmp_path, []) == ["x.css fetches https://cdn.example/x"]
 
 
 def test_missing_page_is_a_fault(tmp_path):
     (tmp_path / "index.html").touch()
-    assert site.page_faults(tmp_path, ["part/one"]) == ["missing page: part/one.html"]
+    assert finished_pages.page_faults(tmp_path, ["part/one"]) == ["missing page: part/one.html"]
+
+
+def test_chinese_words_say_their_language_and_attributes_stay(tmp_path):
+    page = tmp_path / "glossary.html"
+    page.write_text('<head><title>词</title></head><body><p title="词">FX 计算图. A list</p></body>')
+    finished_pages.mark_chinese(page)
+    marked = '<p title="词">FX <span lang="zh">计算图</span>. A list</p>'
+    assert page.read_text() == f"<head><title>词</title></head><body>{marked}</body>"
 
 
 def test_warnings_name_the_page_of_this_repository():

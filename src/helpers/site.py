@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
@@ -16,6 +15,7 @@ from helpers import book, book_map, ledger, paths, tested
 from helpers.book import Chapter
 from helpers.cache import write_atomic
 from helpers.execute import executed_cells, without_colours
+from helpers.finished_pages import mark_chinese, page_faults
 from helpers.paths import BookError
 
 SOURCE = paths.BUILD / "site-src"
@@ -36,6 +36,7 @@ def make_site(
     stage(chapters, runs)
     say("building the site")
     built = _run_jupyter_book()
+    mark_chinese(built / "glossary.html")
     if faults := page_faults(built, book.pages()):
         raise BookError("The site is not whole:\n" + "\n".join(faults))
     _replace(HTML, built)
@@ -150,38 +151,6 @@ def _faults_in_log(text: str) -> list[str]:
     )
     lines = text.splitlines()
     return [x for x in lines if re.search(r"WARNING|ERROR", x)] or lines[-30:]
-
-
-def page_faults(html: Path, pages: list[str]) -> list[str]:
-    """Pages that are missing, and whatever a page would fetch from another host."""
-    names = ["index.html", *(f"{key}.html" for key in pages)]
-    faults = [f"missing page: {name}" for name in names if not (html / name).is_file()]
-    for path in sorted(html.rglob("*.html")):
-        finder = _Fetches()
-        finder.feed(path.read_text("utf-8"))
-        faults += [f"{path.relative_to(html)} fetches {url}" for url in finder.found]
-    for path in sorted(html.rglob("*.css")):
-        urls = re.findall(
-            r"(?:url\(|@import\s)\s*[\"']?((?:https?:)?//[^\"')\s]+)", path.read_text()
-        )
-        faults += [f"{path.relative_to(html)} fetches {url}" for url in urls]
-    return faults
-
-
-class _Fetches(HTMLParser):
-    """Collects addresses on other hosts that a browser loads without being asked."""
-
-    def __init__(self):
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        named = dict(attrs)
-        url = named.get("src") or (named.get("href") if tag == "link" else None) or ""
-        if tag == "link" and named.get("rel") in ("canonical", "author", "license", "alternate"):
-            return
-        if re.match(r"(https?:)?//", url):
-            self.found.append(url)
 
 
 def _replace(target: Path, new: Path) -> None:
