@@ -6,7 +6,7 @@ import shutil
 import yaml
 from tiny_book import TinyBook
 
-from helpers import book, claims, ledger, paths
+from helpers import book, ledger, paths
 
 
 def test_three_flipped_verdicts_each_fail_the_build(tmp_path):
