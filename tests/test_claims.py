@@ -165,6 +165,26 @@ def test_a_chapter_depends_on_the_claims_it_settles_and_not_on_the_file(
     assert uses == [{"kind": "claim", "name": "T-1"}, {"kind": "claim", "name": "T-2"}]
 
 
+def test_tally_counts_the_verdicts_of_subjects_and_depends_on_their_rows(
+    ledger, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BOOK_USES", str(tmp_path / "uses"))
+    rows = [row("T-1", "false"), row("T-2", "holds", subject="b"), row("T-3", "false", subject="b")]
+    ledger([*rows, row("T-4", "false", subject="c")])
+    header, *lines = [line.split() for line in claims.tally("capture", "b").splitlines()]
+    assert header == list(claims.SYMBOLS)
+    assert lines == [
+        ["capture", *"00010"],
+        ["b", *"10010"],
+        ["together", *"10020"],
+    ]
+    uses = [json.loads(line)["name"] for line in (tmp_path / "uses").read_text().splitlines()]
+    assert uses == ["T-1", "T-2", "T-3"]
+    assert claims.tally("b").splitlines()[1:] == ["b" + "".join(f"{n:>12}" for n in "10010")]
+    with pytest.raises(BookError, match="no claim on the subject 'd'"):
+        claims.tally("d")
+
+
 def test_the_file_is_read_once_for_each_version(ledger):
     assert claims.load() is claims.load()
     before = claims.load()

@@ -1,6 +1,7 @@
 """The ledger of claims, and the cells that settle them."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
@@ -103,6 +104,28 @@ def verdict_of(observed: bool | dict, until: str = "") -> str:
     if any(results):
         return "conditional"
     return "outdated" if until else "false"
+
+
+def tally(*subjects: str) -> str:
+    """A table of how many claims of each of `subjects` have which verdict; of several, also together.
+
+    The chapter then depends on all these rows. Raises BookError for a subject that has no claim.
+    """
+    counts = {}
+    for subject in subjects:
+        rows = [claim for claim in load().values() if claim.subject == subject]
+        if not rows:
+            raise BookError(f"data/claims.yml has no claim on the subject {subject!r}.")
+        for claim in rows:
+            note_use("claim", claim.id)
+        counts[subject] = Counter(claim.verdict for claim in rows)
+    if len(subjects) > 1:
+        counts["together"] = sum(counts.values(), Counter())
+    width = max(map(len, counts))
+    lines = [" ".join([" " * width, *(f"{verdict:>11}" for verdict in SYMBOLS)])]
+    for subject, count in counts.items():
+        lines.append(" ".join([f"{subject:{width}}", *(f"{count[v]:11}" for v in SYMBOLS)]))
+    return "\n".join(lines)
 
 
 def _show_card(claim: Claim, conditions: dict, found: str, until: str, needs_gpu: str) -> None:
