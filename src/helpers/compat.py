@@ -5,12 +5,14 @@ from importlib import import_module
 
 from helpers.paths import BookError
 
-# Private names that helpers use, and the module that holds each in the tested versions.
+# Private names that helpers and chapters use, and the module that holds each in the tested versions.
 _PRIVATE = {
     "TorchDispatchMode": "torch.utils._python_dispatch",
     "is_traceable_wrapper_subclass": "torch.utils._python_dispatch",
     "is_traceable_wrapper_subclass_type": "torch.utils._python_dispatch",
     "lookup_backend": "torch._dynamo",
+    "guard_failures": "torch._dynamo.utils",
+    "_debug_get_cache_entry_list": "torch._dynamo.eval_frame",
 }
 
 _registered: set[str] = set()
