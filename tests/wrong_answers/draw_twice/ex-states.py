@@ -1,0 +1,3 @@
+def cheapest_way(draws, elements):
+    """One state, from which everything can be drawn again."""
+    return "one state"
