@@ -23,6 +23,17 @@ def test_pages_stand_in_the_order_of_the_table_of_contents(book_copy):
     assert book.chapters() == ["start/talk", "more/loud"]
 
 
+def test_every_part_has_a_topic_page_and_a_page_of_claims(book_copy):
+    keys = ["intro", *(f"{part}/{page}" for part in "ab" for page in ("topic", "claims"))]
+    for key in keys:
+        book_copy.page(key, "# A page", front="")
+    rest = "".join(f"- file: chapters/{key}\n" for key in keys[1:])
+    (book_copy.root / "_toc.yml").write_text(
+        f"format: jb-book\nroot: chapters/intro\nchapters:\n{rest}"
+    )
+    assert book.pages() == keys
+
+
 @pytest.mark.parametrize(
     ("files", "listed", "says"),
     [

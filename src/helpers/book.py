@@ -109,6 +109,10 @@ def _toc_entries(node: object) -> Iterator[str]:
             yield from _toc_entries(child)
 
 
+# Pages that every part has one of. Nothing is imported from them.
+_IN_EVERY_PART = {"topic", "claims"}
+
+
 def _check_stems(files: list[str]) -> None:
     seen: dict[str, str] = {}
     for key in files:
@@ -118,7 +122,7 @@ def _check_stems(files: list[str]) -> None:
                 f"chapters/{key}.md: name it with small letters, digits and _, a letter first. "
                 "Chapters are imported by this name, and carry no number."
             )
-        if stem in seen:
+        if stem in seen and stem not in _IN_EVERY_PART:
             raise BookError(
                 f"chapters/{seen[stem]}.md and {key}.md have the same name. Rename one."
             )
