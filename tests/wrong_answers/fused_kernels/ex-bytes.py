@@ -1,0 +1,3 @@
+def ratio(reads, length):
+    """As if each operation read one tensor and wrote one."""
+    return length
