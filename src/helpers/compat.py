@@ -13,6 +13,7 @@ _PRIVATE = {
     "lookup_backend": "torch._dynamo",
     "guard_failures": "torch._dynamo.utils",
     "_debug_get_cache_entry_list": "torch._dynamo.eval_frame",
+    "register_bytecode_hook": "torch._dynamo.convert_frame",
 }
 
 _registered: set[str] = set()
