@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from helpers.lessons.draw_twice import REPLAY, replay, states_shown
@@ -52,7 +52,7 @@ def chain(steps):
             elif step == "norm":
                 h = torch.nn.functional.layer_norm(h, (8,))
             elif step == "skip":
-                h = h + first
+                h = h + first.roll(1, 0)  # which only the addition needs
             elif step == "softmax":
                 h = h.softmax(dim=-1)
             else:
@@ -67,7 +67,9 @@ def graph_of(steps):
     return capture(chain(steps), *(torch.randn(8, 8, requires_grad=True) for _ in range(2)))
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@example(["exp", "matmul", "sin", "skip", "exp"])
+@example(["sin", "halves", "exp", "skip"])
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(STEPS), min_size=2, max_size=5))
 def test_splits_of_generated_graphs_equal_the_joint_graph_and_no_plan_is_cheaper(steps):
     whole, primals = graph_of(steps)
