@@ -216,3 +216,14 @@ def test_a_replay_is_right_until_the_next(names):
             assert all(map(torch.equal, found, expected))
             results.append(found)
     assert all(a.data_ptr() == b.data_ptr() for a, b in zip(results[0], results[2], strict=True))
+
+
+def test_a_replay_copies_its_inputs_into_places_of_its_own():
+    levels = Levels()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(lambda x: x + 1, backend=levels)(torch.zeros(3))
+    replay, first = StaticReplay(levels.graphs["inference"]), torch.zeros(3)
+    (result,) = replay([first])
+    replay([torch.ones(3)])
+    assert first.tolist() == [0, 0, 0] and result.tolist() == [2, 2, 2]
