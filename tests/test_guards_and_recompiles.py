@@ -9,12 +9,11 @@ from hypothesis import Phase, given, settings
 from torch import nn
 
 from helpers.lessons.capture_timing import CannotCapture, Guard
-from helpers.lessons.guards_and_recompiles import (
+from helpers.lessons.guards_and_recompiles import GuardTree, TreeJit
+from helpers.lessons.same_reasons import (
     READS,
     VALUES,
     DynamoLog,
-    GuardTree,
-    TreeJit,
     agree,
     call_sequences,
     source_in,
