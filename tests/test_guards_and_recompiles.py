@@ -8,7 +8,7 @@ import torch
 from hypothesis import Phase, given, settings
 from torch import nn
 
-from helpers.lessons.capture_timing import CannotCapture, Guard
+from helpers.lessons.capture_timing import Guard
 from helpers.lessons.guards_and_recompiles import GuardTree, TreeJit
 from helpers.lessons.same_reasons import (
     READS,
@@ -19,6 +19,7 @@ from helpers.lessons.same_reasons import (
     source_in,
     trial,
 )
+from helpers.lessons.tracer import CannotCapture
 
 
 @pytest.fixture(autouse=True)
