@@ -4,7 +4,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from helpers import BookError, check, exercise, exercises, paths
-from helpers.exercises import broken, load_program, run_program
+from helpers.exercises import broken, load_program, run_on_ranks, run_program
 
 PROGRAM = "LIMIT = 1\nprint('running')\nif __name__ == '__main__':\n    print('limit', LIMIT)\n"
 CHECK = """
@@ -197,3 +197,18 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
         run_program(source, timeout=3)
     time.sleep(6)
     assert not survived.exists()
+
+
+ON_RANKS = (
+    "from helpers.ranks import init_ranks\nrank = init_ranks('cpu').rank\nprint('I am', rank)\n"
+)
+
+
+def test_a_program_on_ranks(slow, capsys):
+    broken("slow --nproc 2 --expect ZeroDivisionError", ON_RANKS + "rank / (1 - rank)\n")
+    out = capsys.readouterr().out
+    assert "[rank 1] I am 1" in out
+    assert "ZeroDivisionError: rank 1" in out
+    assert run_on_ranks(ON_RANKS, pull=("rank",)) == {"rank": [0, 1]}
+    with pytest.raises(AssertionError, match="rank"):
+        run_on_ranks(ON_RANKS + "import time\ntime.sleep(60 * rank)\n", timeout=2)

@@ -131,15 +131,42 @@ def run_program(source: str, timeout: float = 60) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def broken(line: str, cell: str) -> None:
-    """%%broken NAME [--expect ErrorName]: run the cell as a program of its own; remember it.
+def run_on_ranks(
+    source: str, nproc: int = 2, pull: tuple[str, ...] = (), timeout: float = 60
+) -> dict[str, list]:
+    """Run `source` on ranks, as a %%torchrun cell runs; the names in `pull`, lists in rank order.
 
-    `--expect` names the error that is the symptom: its last line is shown, and the notebook
-    goes on. While the book is built the cell must equal data/broken/NAME/program.py, and the
-    expected error must happen.
+    For checks of programs that use `helpers.ranks.init_ranks`. Where a rank fails, or after
+    `timeout` seconds, every process of the run ends, and AssertionError says why.
+    """
+    from helpers.launch import TorchrunError
+
+    try:
+        return _run_ranks("checked", source, nproc, pull, timeout)
+    except TorchrunError as error:
+        raise AssertionError(str(error)) from None
+
+
+def _run_ranks(label, source, nproc, pull=(), timeout=120.0) -> dict[str, list]:
+    from helpers import launch  # half a second that programs without ranks need not pay
+    from helpers.slicing import slice_cell
+
+    script = slice_cell(source, [], pull=pull)
+    return launch.run(
+        launch.Job(label, paths.chapter_key(), script, nproc, timeout, pull=tuple(pull))
+    ).pulled
+
+
+def broken(line: str, cell: str) -> None:
+    """%%broken NAME [--nproc N] [--expect ErrorName]: run the cell as a program; remember it.
+
+    `--nproc` runs it on ranks, as %%torchrun does. `--expect` names the error that is the
+    symptom: its last line is shown, and the notebook goes on. While the book is built the cell
+    must equal data/broken/NAME/program.py, and the expected error must happen.
     """
     parser = argparse.ArgumentParser(prog="%%broken", exit_on_error=False, add_help=False)
     parser.add_argument("name")
+    parser.add_argument("--nproc", type=int, default=0)
     parser.add_argument("--expect", default="")
     parser.error = _refuse
     options = parser.parse_args(shlex.split(line))
@@ -148,9 +175,12 @@ def broken(line: str, cell: str) -> None:
         raise BookError(f"This cell differs from data/broken/{options.name}/program.py.")
     _programs[options.name] = cell
     try:
-        load_program(cell, options.name, main=True)
+        if options.nproc:
+            _run_ranks(options.name, cell, options.nproc)
+        else:
+            load_program(cell, options.name, main=True)
     except Exception as error:
-        if type(error).__name__ != options.expect:
+        if getattr(error, "kind", type(error).__name__) != options.expect:
             raise
         print(f"{options.expect}: {error}")
     else:
@@ -159,7 +189,7 @@ def broken(line: str, cell: str) -> None:
 
 
 def _refuse(message: str) -> None:
-    raise BookError(f"%%broken: {message}. Write: %%broken NAME [--expect ErrorName]")
+    raise BookError(f"%%broken: {message}. Write: %%broken NAME [--nproc N] [--expect ErrorName]")
 
 
 def _stored(name: str, file: str) -> str:
