@@ -169,3 +169,26 @@ def test_tracker_says_so_when_compiled_code_did_not_run():
 def test_a_module_is_not_tensors():
     with pytest.raises(BookError, match=r"model\.parameters\(\)"):
         StorageTracker().tag("parameters", torch.nn.Linear(2, 2))
+
+
+def test_kinds_over_time_by_the_names_given_last():
+    tracker = StorageTracker()
+    with tracker:
+        x = torch.ones(256)
+        y = x + 1
+        tracker.tag("late", y)
+    del x
+    assert tracker.timeline_by_kind[0] == (1, {"activations": KB})
+    assert tracker.timeline_by_kind[1] == (2, {"activations": KB, "late": KB})
+    assert [(step, sum(kinds.values())) for step, kinds in tracker.timeline_by_kind] == (
+        tracker.timeline
+    )
+
+
+def test_a_storage_as_an_argument_is_no_list_of_bytes(monkeypatch):
+    def read(storage):
+        raise AssertionError("the tracker reads a storage byte by byte")
+
+    monkeypatch.setattr(torch.UntypedStorage, "__iter__", read)
+    with StorageTracker():
+        torch.empty(0).set_(torch.ones(8).untyped_storage(), 0, (4,))

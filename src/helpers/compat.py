@@ -16,11 +16,20 @@ _PRIVATE = {
     "register_bytecode_hook": "torch._dynamo.convert_frame",
 }
 
+# Functions of torch.distributed that have another name before 2.13, where the older one warns.
+_RENAMED = {
+    "all_gather_single": "all_gather_into_tensor",
+    "reduce_scatter_single": "reduce_scatter_tensor",
+}
+
 _registered: set[str] = set()
 
 
 def __getattr__(name: str):
     # On first use only: whoever needs another name of this module does not import Dynamo.
+    if name in _RENAMED:
+        distributed = import_module("torch.distributed")
+        return getattr(distributed, name, None) or getattr(distributed, _RENAMED[name])
     if name not in _PRIVATE:
         raise AttributeError(f"module 'helpers.compat' has no attribute {name!r}")
     try:
@@ -29,6 +38,13 @@ def __getattr__(name: str):
         raise BookError(
             f"This torch has no {_PRIVATE[name]}.{name}: the book runs on torch 2.11 to 2.13."
         ) from None
+
+
+def in_backward() -> bool:
+    """Does the autograd engine run here now? A recomputed forward pass (checkpoint) is inside it."""
+    import torch
+
+    return torch._C._current_graph_task_id() != -1
 
 
 def register_backend(name: str) -> Callable[[Callable], Callable]:

@@ -33,6 +33,7 @@ class StorageTracker(Measurement):
     peak, current   bytes
     peak_by_kind, current_by_kind   {kind: bytes}
     timeline        [(step, bytes)], a step being one operation; only where bytes changed
+    timeline_by_kind   [(step, {kind: bytes})], the same moments
     step            operations so far, to mark a phase on the timeline
     """
 
@@ -42,6 +43,7 @@ class StorageTracker(Measurement):
         self.timeline: list[tuple[int, int]] = []
         self._kinds = WeakIdKeyDictionary()  # of each live storage: a [kind], shared with the peak
         self._at_peak: list[tuple[list[str], int]] = []
+        self._moments: list[tuple[int, list[tuple[list[str], int]]]] = []
 
     def tag(self, kind: str, tensors: object) -> None:
         """Name what these tensors' storages are; `tensors` may be nested lists and dicts.
@@ -73,6 +75,10 @@ class StorageTracker(Measurement):
         return _by_kind(self._at_peak)
 
     @property
+    def timeline_by_kind(self) -> list[tuple[int, dict[str, int]]]:
+        return [(step, _by_kind(sizes)) for step, sizes in self._moments]
+
+    @property
     def current_by_kind(self) -> dict[str, int]:
         return _by_kind((kind, storage.nbytes()) for storage, kind in self._kinds.items())
 
@@ -85,6 +91,7 @@ class StorageTracker(Measurement):
         total = sum(nbytes for _, nbytes in sizes)
         if not self.timeline or total != self.timeline[-1][1]:
             self.timeline.append((self.step, total))
+            self._moments.append((self.step, sizes))
         if total > self.peak:
             self.peak, self._at_peak = total, sizes
         return total
@@ -106,6 +113,8 @@ def _tensors(tree: object) -> Iterable[torch.Tensor]:
         yield tree
     elif isinstance(tree, dict):
         yield from _tensors(tree.values())
+    elif isinstance(tree, torch.UntypedStorage):
+        return  # an argument of set_(); as an iterable it would be read byte by byte
     elif isinstance(tree, Iterable) and not isinstance(tree, str | bytes):
         for item in tree:
             yield from _tensors(item)

@@ -1,0 +1,3 @@
+def wrong_by(nodes, inside):
+    """Forgets that the root is taken of the sum."""
+    return nodes
