@@ -105,7 +105,7 @@ def test_chinese_words_say_their_language_and_attributes_stay(tmp_path):
     page.write_text(
         '<head><title>词</title></head><body><p title="词">FX 计算图. A list</p></body>'
     )
-    finished_pages.mark_chinese(page)
+    finished_pages.mark_chinese(tmp_path)
     marked = '<p title="词">FX <span lang="zh">计算图</span>. A list</p>'
     assert page.read_text() == f"<head><title>词</title></head><body>{marked}</body>"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 _CHINESE = re.compile(r"[\u3400-\u9fff]+")
 
 
-def mark_chinese(page: Path) -> None:
+def mark_chinese(html: Path) -> None:
     """Chinese words get lang="zh", so that a screen reader reads them as Chinese (WCAG 3.1.2).
 
     Markdown has no way to say it. Only text between tags is touched, no attribute and no script.
@@ -16,9 +16,10 @@ def mark_chinese(page: Path) -> None:
     def marked(text: re.Match) -> str:
         return _CHINESE.sub(r'<span lang="zh">\g<0></span>', text[0])
 
-    html = page.read_text("utf-8")
-    head, body = html.split("<body", 1)
-    page.write_text(f"{head}<body{re.sub(r'>[^<]+<', marked, body)}", "utf-8")
+    for page in html.rglob("*.html"):
+        head, body, rest = page.read_text("utf-8").partition("<body")
+        if _CHINESE.search(rest):
+            page.write_text(head + body + re.sub(r">[^<]+<", marked, rest), "utf-8")
 
 
 def page_faults(html: Path, pages: list[str]) -> list[str]:

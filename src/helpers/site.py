@@ -36,7 +36,7 @@ def make_site(
     stage(chapters, runs)
     say("building the site")
     built = _run_jupyter_book()
-    mark_chinese(built / "glossary.html")
+    mark_chinese(built)
     if faults := page_faults(built, book.pages()):
         raise BookError("The site is not whole:\n" + "\n".join(faults))
     _replace(HTML, built)
