@@ -3,7 +3,11 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
+# Colours are judged at rest: what unfolds fades in, and is pale meanwhile.
 UNFOLD = """() => {
+  const rest = document.createElement("style");
+  rest.textContent = "* { animation: none !important; transition: none !important }";
+  document.head.append(rest);
   for (const fold of document.querySelectorAll("article details")) fold.open = true;
   for (const button of document.querySelectorAll("button.toggle-button-hidden")) button.click();
 }"""
