@@ -7,7 +7,7 @@ import pytest
 from nbformat import v4
 from tiny_book import TinyBook
 
-from helpers import outputs
+from helpers import outputs, paths
 from helpers.book import Cell, Chapter
 
 CHECK = ("nbval-check-output",)
@@ -154,3 +154,11 @@ def test_outputs_shows_what_changed_and_drops_what_is_gone(book):
     assert not gone.exists()
     code, shown = book.helpers("outputs")
     assert code == 0 and "up to date" in shown
+
+
+def test_no_reference_holds_a_warning():
+    """Its text names a file of the machine that made it, and another machine would fail."""
+    for path in sorted((paths.ROOT / "tests/outputs").rglob("*.ipynb")):
+        cells = nbformat.read(path, 4).cells
+        loud = [o for cell in cells for o in cell.get("outputs", []) if o.get("name") == "stderr"]
+        assert not loud, f"{path.name}: {loud[0].text}"
