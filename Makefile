@@ -15,7 +15,7 @@ BUILD = $(PY) -m helpers $(1) $(CHAPTERS) $(if $(SIZE),--size $(SIZE))
 # Threads that wait for work sleep: spinning ones cost a busy machine most of its time.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: lab book test test-live outputs bench clean
+.PHONY: lab book test units pages test-live outputs bench clean
 
 lab: $(VENV)/.ready
 	@$(PY) -m helpers lab $(LAB)
@@ -23,12 +23,21 @@ lab: $(VENV)/.ready
 book: $(VENV)/.ready
 	@$(call BUILD,build)
 
+# Two streams, since tests and chapters wait as often as they compute. What the tests print is
+# kept until they end, so that a log shows one thing at a time.
 test: $(VENV)/.ready
 	$(PY) -m helpers lint
-	$(PY) -m pytest tests --ignore tests/test_browser_site.py
+	@$(MAKE) --no-print-directory -j 2 units pages
+	$(PY) -m pytest -n 2 tests/test_browser_site.py
+
+units: $(VENV)/.ready
+	@mkdir -p _build
+	@$(PY) -m pytest tests --ignore tests/test_browser_site.py >_build/units.log 2>&1; \
+		code=$$?; cat _build/units.log; exit $$code
+
+pages: $(VENV)/.ready
 	$(PY) -m helpers build
 	$(PY) -m helpers check
-	$(PY) -m pytest tests/test_browser_site.py
 
 test-live: $(VENV)/.ready
 	$(PY) -m helpers check --live

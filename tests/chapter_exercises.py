@@ -29,15 +29,11 @@ class Exercise:
         return f"{self.chapter.path.stem}-{self.label}"
 
     @property
-    def solution(self) -> str:
-        return lab_copy.MARKER.sub("", self.answer)
-
-    @property
     def blank(self) -> str:
         return lab_copy.blank(self.answer, self.id)
 
     def answers(self) -> dict[str, str]:
-        return {"blank": self.blank, "solution": self.solution, **self.wrong_answers()}
+        return {"blank": self.blank, **self.wrong_answers()}
 
     def wrong_answers(self) -> dict[str, str]:
         """Plausible and wrong, by file name: tests/wrong_answers/<chapter>/<label>*.py"""
