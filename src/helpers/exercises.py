@@ -19,8 +19,7 @@ from types import ModuleType
 from helpers import paths
 from helpers.paths import BookError, read_data, recording
 
-# Source of each broken program as the reader last ran it.
-_programs: dict[str, str] = {}
+_programs: dict[str, str] = {}  # source of each broken program as the reader last ran it
 _loads = itertools.count(1)
 
 
@@ -73,8 +72,7 @@ def check(name: str, *, cure: bool = False) -> None:
             judge(source)
         except Exception as error:
             kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            print(f"{name}: not yet: {kind}{error}")
-            return
+            return print(f"{name}: not yet: {kind}{error}")
         if source.strip() == original.strip():
             raise BookError(f"data/broken/{name}/check.py accepts the broken program.")
     print(f"{name}: cured")
@@ -116,10 +114,9 @@ def run_program(source: str, timeout: float = 60) -> subprocess.CompletedProcess
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "program.py"
         script.write_text(source, encoding="utf-8")
-        command, pipe = [sys.executable, str(script)], subprocess.PIPE
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-        )
+        command = [sys.executable, str(script)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes)
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -152,9 +149,8 @@ def _run_ranks(label, source, nproc, pull=(), timeout=120.0) -> dict[str, list]:
     from helpers.slicing import slice_cell
 
     script = slice_cell(source, [], pull=pull)
-    return launch.run(
-        launch.Job(label, paths.chapter_key(), script, nproc, timeout, pull=tuple(pull))
-    ).pulled
+    job = launch.Job(label, paths.chapter_key(), script, nproc, timeout, pull=tuple(pull))
+    return launch.run(job).pulled
 
 
 def broken(line: str, cell: str) -> None:
