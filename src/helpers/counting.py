@@ -9,11 +9,7 @@ from copy import deepcopy
 import torch
 from torch import fx
 
-from helpers.compat import (
-    TorchDispatchMode,
-    is_traceable_wrapper_subclass_type,
-    lookup_backend,
-)
+from helpers.compat import TorchDispatchMode, is_traceable_wrapper_subclass_type
 from helpers.paths import BookError
 
 
@@ -29,6 +25,8 @@ class GraphRecorder:
     """
 
     def __init__(self, backend: str = "eager"):
+        from helpers.compat import lookup_backend  # loads Dynamo, which counting does not need
+
         try:
             self._compile = lookup_backend(backend)
         except Exception as error:
