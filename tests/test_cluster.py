@@ -179,7 +179,7 @@ def test_the_kernel_goes(nothing_stays, monkeypatch, fault):
         if fault == "interrupt":
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
-            assert process.wait(LIMIT) == 0
+            assert process.wait(60) == 0
         elif fault == "kernel and supervisor killed":
             process.send_signal(signal.SIGSTOP)
             for supervisor in nothing_stays.with_argument("supervisor.py"):

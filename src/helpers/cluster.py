@@ -61,7 +61,9 @@ def parse_wires(text: str, hosts: int) -> tuple[str, ...]:
         if not LEAST <= bits_per_second(rate) <= MOST:
             raise BookError(f"--wire {rate}: from 1mbit to 10gbit can be emulated.")
     if len(rates) not in (1, hosts):
-        raise BookError(f"--wire {text}: {len(rates)} rates for {hosts} hosts. Give one, or one each.")
+        raise BookError(
+            f"--wire {text}: {len(rates)} rates for {hosts} hosts. Give one, or one each."
+        )
     return tuple(rates * hosts if len(rates) == 1 else rates)
 
 
@@ -78,7 +80,9 @@ def way() -> tuple[list[str] | None, str]:
     why = ""
     for name, command in WAYS.items():
         probe = [*command, "sh", "-c", PROBE]
-        done = subprocess.run(probe, env=_env(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            probe, env=os.environ | {"PATH": _path()}, capture_output=True, text=True, check=False
+        )
         if done.returncode == 0:
             return command, name
         why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -185,10 +189,6 @@ def _call(line: str) -> None:
 def _path() -> str:
     """PATH with the folders of `ip` and `tc`, which Debian leaves out for users."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-
-
-def _env() -> dict:
-    return os.environ | {"PATH": _path()}
 
 
 def _die_with_parent() -> None:

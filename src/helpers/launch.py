@@ -141,7 +141,12 @@ def _order(job: Job, folder: Path) -> dict:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONUNBUFFERED": "1",
     }
-    limits = {"nproc": job.nproc, "hosts": job.hosts, "timeout": job.timeout, "start_limit": START_LIMIT}
+    limits = {
+        "nproc": job.nproc,
+        "hosts": job.hosts,
+        "timeout": job.timeout,
+        "start_limit": START_LIMIT,
+    }
     return {"owner": os.getpid(), "run": str(folder), "command": torchrun, "env": env, **limits}
 
 

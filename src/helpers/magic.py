@@ -157,7 +157,9 @@ def _ranks(text: str) -> int:
 
 def _hosts(text: str) -> int:
     if not re.fullmatch(r"\d+", text) or not 2 <= int(text) <= cluster.MOST_HOSTS:
-        raise BookError(f"--hosts {text}: from 2 to {cluster.MOST_HOSTS} hosts, each with `--nproc` ranks.")
+        raise BookError(
+            f"--hosts {text}: from 2 to {cluster.MOST_HOSTS} hosts, each with `--nproc` ranks."
+        )
     return int(text)
 
 
