@@ -13,7 +13,7 @@ apart = not any(a is b for a, b in pairs)
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless every shard came back and the loss with it."""
-    pulled = run_on_ranks(program_source + PROBE, pull=("same", "apart", "before", "after"))
+    pulled = run_on_ranks(program_source + PROBE, pull=("same", "apart", "before", "after"), timeout=110)
     for rank, same in enumerate(pulled["same"]):
         assert all(same), f"rank {rank}: {sum(same)} of {len(same)} shards are those it saved"
     assert all(pulled["apart"]), "the weights must go through the disk"

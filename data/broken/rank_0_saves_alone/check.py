@@ -11,7 +11,7 @@ sharded = model.token.weight.to_local().shape != model.token.weight.shape
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless rank 0, and only rank 0, has saved the whole model."""
-    pulled = run_on_ranks(program_source + PROBE, pull=("right", "sharded"))
+    pulled = run_on_ranks(program_source + PROBE, pull=("right", "sharded"), timeout=110)
     alone, other = pulled["right"]
     assert alone and all(alone), f"rank 0 saved {sum(alone or [])} whole weights that are right"
     assert not other, "one copy is enough"
