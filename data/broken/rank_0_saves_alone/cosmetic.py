@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 rank, world_size, device = init_ranks("cpu")
-impatient = dist.new_group(timeout=timedelta(seconds=3))
+impatient = dist.new_group(timeout=timedelta(seconds=6))
 model = GPT(Config(layers=1, width=64, context=32))
 model = fully_shard(model, mesh=DeviceMesh.from_group(impatient, "cpu"))
 whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
