@@ -4,15 +4,15 @@ from helpers.ranks import init_ranks
 from torch.distributed.fsdp import fully_shard
 
 rank, world_size, device = init_ranks("cpu")
-model = GPT(Config(layers=2, width=32, heads=2, context=32))
+model = GPT(Config(layers=1, width=32, heads=2, context=32))
 for part in (*model.blocks, model):
     fully_shard(part)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
 losses = []
-for step in range(31):
+for step in range(16):
     x, y = batch(step, rank, world_size, size=16, context=32)
     losses.append(train_step(model, optimizer, x, y).item())
-    if step % 15 == 0:
+    if step % 5 == 0:
         print(f"step {step:2d}  loss {losses[-1]:.2f}")
 prompt = torch.tensor([list(b"The same prompt on all ranks")])
 with torch.no_grad():
