@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 rank, world_size, device = init_ranks("cpu")
-group = dist.new_group(timeout=timedelta(seconds=3))  # for patience, the default is 30 minutes
+group = dist.new_group(timeout=timedelta(seconds=2))  # for patience, the default is 30 minutes
 net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
 model = DistributedDataParallel(net, process_group=group)
 dice = torch.Generator().manual_seed(rank)
