@@ -1,0 +1,28 @@
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from helpers.ranks import init_ranks
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+rank, world_size, device = init_ranks("cpu")
+group = dist.new_group(timeout=timedelta(seconds=2))  # for patience, the default is 30 minutes
+model = DistributedDataParallel(nn.Linear(4, 1), process_group=group)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+batches = torch.arange(20.0).sin().reshape(5, 4).clone()  # five batches on each rank
+if rank == 1:
+    batches[1, 2] = float("nan")
+steps = 0
+for x in batches:
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    if loss.isnan():
+        print("a bad batch was left out")
+        continue
+    loss.backward()
+    optimizer.step()
+    steps += 1
+print(f"{steps} steps")
+dist.barrier(group)
