@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers import carry, devices, paths
+from helpers import carry, cluster, devices, paths
 from helpers.failures import TorchrunError, explain
 from helpers.paths import BookError
 from helpers.ranks import dump_plain, load_plain
@@ -40,6 +40,8 @@ class Job:
     chapter: key of the chapter, such as "capture/capture_timing"; with label it names the script.
     timeout: seconds, counted from the moment when all ranks have reached the body.
     push: name -> plain data or tensors; pull: names that each rank hands back.
+    hosts: above 1, on an emulated cluster of so many, with `nproc` ranks on all of them together;
+    wires: the rate of each host's wire.
     """
 
     label: str
@@ -49,6 +51,8 @@ class Job:
     timeout: float = 120.0
     push: dict = field(default_factory=dict)
     pull: tuple[str, ...] = ()
+    hosts: int = 1
+    wires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def run(job: Job) -> Result:
     _check(job)
     pushed = dump_plain(job.push, "push") if job.push else None
     files = carry.script_folder(job.label, job.script.text, pushed)
-    device = devices.describe(job.nproc)
+    device = devices.describe(job.nproc, "auto" if job.hosts == 1 else "cpu")
     with _plain_sentence_for_a_full_disk(), run_folder(job.chapter) as (folder, lock):
         carry.write(files, folder)
         carry.publish(files, carry.published(job.chapter), job.label, folder)
@@ -111,14 +115,25 @@ def _check(job: Job) -> None:
 def _command_by_hand(job: Job, device: str) -> str:
     script = f"_build/cells/{job.chapter}/{job.label}.py"
     ranks = "1 rank" if job.nproc == 1 else f"{job.nproc} ranks"
+    if job.hosts > 1:
+        wires = " and ".join(dict.fromkeys(job.wires))
+        return (
+            f"$ torchrun --nnodes {job.hosts} --nproc-per-node {job.nproc // job.hosts} "
+            f"--rdzv-backend c10d --rdzv-endpoint FIRST_HOST:{cluster.PORT} {script}"
+            f"   # on each of {job.hosts} hosts, emulated, with wires of {wires}; {ranks}, {device}"
+        )
     return f"$ torchrun --standalone --nproc-per-node {job.nproc} {script}   # {ranks}, {device}"
 
 
 def _order(job: Job, folder: Path) -> dict:
     """What the supervisor is told: the command, its environment, its limits in seconds."""
+    script = str(folder / f"{job.label}.py")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     torchrun += ["--nproc-per-node", str(job.nproc), "--redirects", "3"]
-    torchrun += ["--log-dir", str(folder / "logs"), str(folder / f"{job.label}.py")]
+    torchrun += ["--log-dir", str(folder / "logs"), script]
+    if job.hosts > 1:
+        per_host = job.nproc // job.hosts
+        torchrun = cluster.command(job.hosts, job.wires, per_host, folder, script)
     env = {
         "BOOK_RUN": str(folder),
         "OMP_NUM_THREADS": "1",
@@ -126,7 +141,12 @@ def _order(job: Job, folder: Path) -> dict:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONUNBUFFERED": "1",
     }
-    limits = {"nproc": job.nproc, "timeout": job.timeout, "start_limit": START_LIMIT}
+    limits = {
+        "nproc": job.nproc,
+        "hosts": job.hosts,
+        "timeout": job.timeout,
+        "start_limit": START_LIMIT,
+    }
     return {"owner": os.getpid(), "run": str(folder), "command": torchrun, "env": env, **limits}
 
 

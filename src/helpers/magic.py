@@ -1,13 +1,14 @@
 """The magics of a distributed cell: `%%torchrun` and `%torchrun_script`."""
 
 import argparse
+import os
 import re
 import shlex
 from typing import NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from helpers import launch
+from helpers import cluster, launch
 from helpers.cells import CellRecorder
 from helpers.launch import Job, TorchrunError
 from helpers.paths import BookError, chapter_key
@@ -16,7 +17,8 @@ from helpers.slicing import Script, slice_cell
 MOST_RANKS = 64
 USAGE = (
     "%%torchrun --nproc 2 [--timeout 120] [--name LABEL] [--push a,b] [--pull r,s] "
-    "[--expect ErrorName|timeout|SIGABRT|SIGKILL] [--show]"
+    "[--expect ErrorName|timeout|SIGABRT|SIGKILL] [--show] "
+    "[--hosts 2 --wire 200mbit[,50mbit] [--recorded RUN]]"
 )
 
 
@@ -63,7 +65,11 @@ class TorchrunMagics(Magics):
             self._recorder.pulled(asked.pull)
             for name in asked.pull:
                 self.shell.user_ns.pop(name, None)
-        job = Job(label, chapter_key(), script, asked.nproc, asked.timeout, push, asked.pull)
+        if asked.recorded and cluster.why_not() and os.environ.get("STRICT") != "1":
+            self.shell.user_ns.update(cluster.recorded(asked.recorded, asked.pull))
+            return
+        ranks, where = asked.nproc * asked.hosts, (asked.hosts, asked.wires)
+        job = Job(label, chapter_key(), script, ranks, asked.timeout, push, asked.pull, *where)
         result = _run(job, asked.expect)
         if result:
             self.shell.user_ns.update(result.pulled)
@@ -113,11 +119,20 @@ def parse_line(line: str) -> argparse.Namespace:
     parser.add_argument("--pull", type=_names, default=())
     parser.add_argument("--expect", type=_outcome)
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--hosts", type=_hosts, default=1)
+    parser.add_argument("--wire")
+    parser.add_argument("--recorded")
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise BookError(f"The line of %%torchrun cannot be read: {error}.") from None
-    return parser.parse_args(words)
+    asked = parser.parse_args(words)
+    if (asked.hosts > 1) != (asked.wire is not None) or (asked.recorded and asked.hosts == 1):
+        raise BookError("--hosts N and --wire RATE go together, and --recorded with them.")
+    if asked.hosts * asked.nproc > MOST_RANKS:
+        raise BookError(f"--hosts {asked.hosts} --nproc {asked.nproc}: at most {MOST_RANKS} ranks.")
+    asked.wires = cluster.parse_wires(asked.wire, asked.hosts) if asked.hosts > 1 else ()
+    return asked
 
 
 class _Parser(argparse.ArgumentParser):
@@ -138,6 +153,14 @@ def _ranks(text: str) -> int:
             f"--nproc {text}: the number of ranks is a whole number from 1 to {MOST_RANKS}."
         )
     return number
+
+
+def _hosts(text: str) -> int:
+    if not re.fullmatch(r"\d+", text) or not 2 <= int(text) <= cluster.MOST_HOSTS:
+        raise BookError(
+            f"--hosts {text}: from 2 to {cluster.MOST_HOSTS} hosts, each with `--nproc` ranks."
+        )
+    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -28,7 +28,7 @@ DUMP = 2.0  # seconds that a rank has for printing its Python stacks
 
 
 def main(job: dict) -> None:
-    """Run `job`: {owner, run, nproc, timeout, start_limit, command, env}; times in seconds.
+    """Run `job`: {owner, run, nproc, hosts, timeout, start_limit, command, env}; seconds.
 
     Prints one line of JSON when the job is over: {why, code, running, limit}. `why` is "ended",
     "stuck" (a rank failed, and another would not end), "timeout", or "start" (a rank did not
@@ -52,7 +52,7 @@ def main(job: dict) -> None:
                 preexec_fn=_die_with_parent if LINUX else None,
             )
         why = _watch(agent, job)
-        running = _stop(agent, why, run)
+        running = _stop(agent, why, run, job["hosts"])
         code = agent.poll()
         _end_all(run)
         if why != "owner":
@@ -102,19 +102,24 @@ def _a_rank_failed(run: Path) -> bool:
     return any(run.glob("error.*")) or b"closing signal" in (run / "torchrun.log").read_bytes()
 
 
-def _stop(agent: subprocess.Popen, why: str, run: Path) -> list[int]:
+def _stop(agent: subprocess.Popen, why: str, run: Path, hosts: int) -> list[int]:
     """Get the last words of a job that does not end: stacks of the ranks, or torchrun's.
 
-    Returns the ranks that a timeout found running.
+    On several hosts `agent` is the parent of theirs. Returns the ranks that a timeout found running.
     """
+    if why not in ("stuck", "timeout", "start"):
+        return []
+    agents = [psutil.Process(agent.pid)]
+    if hosts > 1:
+        agents = agents[0].children()
     if why == "stuck":  # torchrun can only tell how each rank ended when all have
-        _kill(psutil.Process(agent.pid).children(recursive=True))
+        _kill([p for a in agents for p in a.children(recursive=True)])
         with contextlib.suppress(subprocess.TimeoutExpired):
             agent.wait(GRACE)
-    if why not in ("timeout", "start"):
         return []
-    agent.send_signal(signal.SIGSTOP)  # else it ends the others when the first has aborted
-    ranks = [p for p in psutil.Process(agent.pid).children() if _alive(p)]
+    for each in agents:  # else it ends the others when the first has aborted
+        each.suspend()
+    ranks = [p for a in agents for p in a.children() if _alive(p)]
     pids = {int(f.read_text()): int(f.suffix[1:]) for f in run.glob("ready.*")}
     for process in ranks:
         with contextlib.suppress(psutil.Error):
