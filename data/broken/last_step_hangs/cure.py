@@ -7,9 +7,10 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 rank, world_size, device = init_ranks("cpu")
-group = dist.new_group(timeout=timedelta(seconds=2))  # for patience, the default is 30 minutes
-model = DistributedDataParallel(nn.Linear(4, 1), process_group=group)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+group = dist.new_group(timeout=timedelta(seconds=3))  # for patience, the default is 30 minutes
+model = DistributedDataParallel(net, process_group=group)
 
 samples = torch.arange(13.0).sin().unsqueeze(1).expand(13, 4)
 steps = 0
