@@ -11,7 +11,7 @@ told, clipped = float(norm), squares.sqrt().item()
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless both ranks report one norm, and the clipped one is 0.1."""
-    pulled = run_on_ranks(program_source + PROBE, pull=("told", "clipped"))
+    pulled = run_on_ranks(program_source + PROBE, pull=("told", "clipped"), timeout=180)
     first, second = pulled["told"]
     assert first == second, f"the ranks report {first:.4f} and {second:.4f}"
     after = pulled["clipped"][0]

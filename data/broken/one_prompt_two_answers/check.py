@@ -21,7 +21,7 @@ whole = {
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless all weights agree, blocks are sharded and the loss fell."""
-    pulled = run_on_ranks(program_source + PROBE, pull=("sharded", "whole", "losses"))
+    pulled = run_on_ranks(program_source + PROBE, pull=("sharded", "whole", "losses"), timeout=180)
     assert min(pulled["sharded"]) >= 12, "the blocks must stay sharded"
     first, second = pulled["whole"]
     apart = [name for name in first if not torch.equal(first[name], second[name])]

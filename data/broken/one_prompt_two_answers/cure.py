@@ -9,10 +9,10 @@ for part in (*model.blocks, model):
     fully_shard(part)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
 losses = []
-for step in range(16):
+for step in range(9):
     x, y = batch(step, rank, world_size, size=16, context=32)
     losses.append(train_step(model, optimizer, x, y).item())
-    if step % 5 == 0:
+    if step % 4 == 0:
         print(f"step {step:2d}  loss {losses[-1]:.2f}")
 prompt = torch.tensor([list(b"The same prompt on all ranks")])
 with torch.no_grad():
