@@ -11,11 +11,11 @@ with deepspeed.zero.GatheredParameters(list(model.parameters())):
 
 
 def check(program_source: str) -> None:
-    """Raise AssertionError unless `norms` holds the norm of each whole weight after five steps."""
+    """Raise AssertionError unless `norms` holds the norm of each whole weight after three steps."""
     assert not why_no_deepspeed(), why_no_deepspeed()
-    pulled = run_on_ranks(program_source + PROBE, pull=("norms", "true", "losses"))
+    pulled = run_on_ranks(program_source + PROBE, pull=("norms", "true", "losses"), timeout=180)
     for norms, true, losses in zip(*pulled.values(), strict=True):
-        assert len(losses) == 5 and losses[-1] < losses[0], "it must train as before"
+        assert len(losses) == 3 and losses[-1] < losses[0], "it must train as before"
         missing = sorted(true.keys() - norms.keys())
         assert not missing, f"`norms` lacks {missing[0]}"
         wrong = [name for name in true if abs(norms[name] - true[name]) > 1e-5 * (1 + true[name])]
