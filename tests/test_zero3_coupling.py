@@ -34,7 +34,9 @@ def test_the_gather_is_in_the_one_graph_and_trains_as_the_module_does(one_rank):
     with count_collectives(recorder, runs=1) as comms:
         run(x).square().sum().backward()
     plain(x).square().sum().backward()
-    assert len(recorder) == 1 and collectives_in(recorder) == 8, "4 gathers there, 4 reductions back"
+    assert len(recorder) == 1 and collectives_in(recorder) == 8, (
+        "4 gathers there, 4 reductions back"
+    )
     assert comms.calls == {"all_gather": 4, "reduce_scatter": 4}
     for shard, weight in zip(ours.shards.values(), plain.parameters(), strict=True):
         assert torch.equal(shard.grad.view(weight.shape), weight.grad)

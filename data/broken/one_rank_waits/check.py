@@ -15,7 +15,9 @@ def check(program_source: str) -> None:
     assert pulled["stage"] == [3, 3] and pulled["steps"] == [3, 3], "keep three steps of ZeRO-3"
     found, goal = pulled["lengths"][0], length_in_one_process()
     assert len(found) == 1, f"rank 0 logged {len(found)} lengths, not one"
-    assert abs(found[0] - goal) < 1e-4, f"length {found[0]:.4f}, but the whole weight has {goal:.4f}"
+    assert abs(found[0] - goal) < 1e-4, (
+        f"length {found[0]:.4f}, but the whole weight has {goal:.4f}"
+    )
 
 
 def length_in_one_process() -> float:

@@ -7,7 +7,7 @@ from torch import nn
 class Directions(nn.Linear):
     def forward(self, x):
         with torch.no_grad():  # each row stays a vector of length one
-            self.weight.data.copy_(nn.functional.normalize(self.weight.data))
+            self.weight /= self.weight.norm(dim=1, keepdim=True)
         return super().forward(x)
 
 
@@ -22,6 +22,8 @@ if deepspeed := start_deepspeed():
         loss = (engine(x) - x[:, :1].abs()).square().mean()
         engine.backward(loss)
         engine.step()
+        with deepspeed.zero.GatheredParameters(model[0].weight), torch.no_grad():
+            model[0].weight /= model[0].weight.norm(dim=1, keepdim=True)
         if step % 15 == 0:
             print(f"step {step:2d}  loss {loss.item():.3f}")
     with deepspeed.zero.GatheredParameters(model[0].weight):

@@ -9,14 +9,19 @@ model = nn.Sequential(nn.Linear(16, 8, bias=False), nn.ReLU(), nn.Linear(8, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.03, weight_decay=0.0)
 x = torch.randn(64, 16)
 if deepspeed := start_deepspeed():
+    from deepspeed.utils import safe_get_full_fp32_param, safe_set_full_fp32_param
+
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=zero_config(3, 64))
     for step in range(31):
         loss = (engine(x) - x[:, :1].abs()).square().mean()
         engine.backward(loss)
         engine.step()
-        # modifier_rank says whose edit is scattered back; all ranks enter
+        # The optimizer keeps an fp32 copy of its own, from which each step overwrites the weight.
+        rows = safe_get_full_fp32_param(model[0].weight)  # a collective, as the next two: all enter
+        rows = rows / rows.norm(dim=1, keepdim=True)
+        safe_set_full_fp32_param(model[0].weight, rows)
         with deepspeed.zero.GatheredParameters(model[0].weight, modifier_rank=0), torch.no_grad():
-            model[0].weight /= model[0].weight.norm(dim=1, keepdim=True)
+            model[0].weight.copy_(rows)
         if step % 15 == 0:
             print(f"step {step:2d}  loss {loss.item():.3f}")
     with deepspeed.zero.GatheredParameters(model[0].weight):
