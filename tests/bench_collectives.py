@@ -60,8 +60,8 @@ def measured():
         + subprocess.check_output(["tc", "-V"], text=True).strip(),
         "pulled": {
             "single": single,
-            "rows": found["2 hosts of 2, 200mbit"],  # these two stand in for the page's own runs
-            "rows4": found["4 hosts of 1, 100mbit"],
+            "rows": found["2 hosts of 2, 100mbit"],  # these two stand in for the page's own runs
+            "rows4": found["4 hosts of 1, 200mbit"],
             "sweep": found,
         },
     }
