@@ -13,7 +13,7 @@ stage, at_rest = engine.zero_optimization_stage(), model[0].weight.numel()
 def check(program_source: str) -> None:
     """Raise AssertionError unless `path` can be loaded and equals the gathered model."""
     names = ("whole", "saved", "stage", "at_rest")
-    pulled = run_on_ranks(program_source + PROBE, nproc=1, pull=names)
+    pulled = run_on_ranks(program_source + PROBE, nproc=1, pull=names, timeout=120)
     whole, saved, stage, at_rest = (values[0] for values in pulled.values())
     assert stage == 3 and at_rest == 0, "the parameters must stay in pieces between two steps"
     assert saved.keys() == whole.keys(), f"the file holds {len(saved)} of {len(whole)} parameters"

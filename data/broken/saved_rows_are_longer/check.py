@@ -19,7 +19,10 @@ def check(program_source: str) -> None:
     """Raise AssertionError unless the weight that would be saved has rows of length one."""
     names = ("found", "later", "at_rest", "last", "stage")
     found, later, at_rest, last, stage = (
-        values[0] for values in run_on_ranks(program_source + PROBE, nproc=1, pull=names).values()
+        values[0]
+        for values in run_on_ranks(
+            program_source + PROBE, nproc=1, pull=names, timeout=120
+        ).values()
     )
     assert stage == 3 and at_rest == 0, "the parameters must stay in pieces between two steps"
     assert found.shape == (8, 16), "the first layer must stay 16 by 8"
