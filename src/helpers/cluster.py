@@ -91,8 +91,8 @@ def way() -> tuple[list[str] | None, str]:
 
 def why_not() -> str:
     """Why no cluster can be emulated on this machine, and how to enable it; "" where it can."""
-    command, reason = way()
-    return "" if command else f"No cluster can be emulated here: {reason}. {HOW_TO_ENABLE}"
+    found, reason = way()
+    return "" if found else f"No cluster can be emulated here: {reason}. {HOW_TO_ENABLE}"
 
 
 def recorded(name: str, pull: tuple[str, ...]) -> dict[str, list]:
@@ -126,8 +126,7 @@ def main(job: dict) -> int:
     _die_with_parent()
     run, wires = Path(job["run"]), job["wires"]
     os.environ["PATH"] = _path()
-    _call("ip link add switch type bridge")
-    _call("ip link set switch up")
+    _call("ip link add switch up type bridge")
     agents = [_host(number, wire, job) for number, wire in enumerate(wires)]
     for agent in agents:  # every wire is in place
         agent.stdin.close()
