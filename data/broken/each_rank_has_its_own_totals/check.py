@@ -5,7 +5,7 @@ from helpers.exercises import run_on_ranks
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless every rank has the true totals of what the ranks saw."""
-    pulled = run_on_ranks(program_source, pull=("seen", "totals"), timeout=30)
+    pulled = run_on_ranks(program_source, pull=("seen", "totals"), timeout=120)
     assert [sorted(seen) for seen in pulled["seen"]] == [
         ["cat", "cat", "cat", "dog"],
         ["cat", "dog", "dog", "dog", "dog"],

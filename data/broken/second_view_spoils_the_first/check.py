@@ -24,7 +24,7 @@ size = net.size.item()
 def check(program_source: str) -> None:
     """Raise AssertionError unless copying what autograd saves changes no gradient."""
     pull = ("found", "true", "saw", "size")
-    pulled = run_on_ranks(program_source + PROBE, pull=pull, timeout=30)
+    pulled = run_on_ranks(program_source + PROBE, pull=pull, timeout=120)
     assert tuple(pulled["saw"][0]) == (2, 8, 4), "keep the two views of eight images"
     assert pulled["size"][0] != 1, "the running size must still run"
     assert pulled["found"][0].equal(pulled["found"][1]), "the ranks must average their gradients"
