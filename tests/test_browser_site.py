@@ -21,7 +21,7 @@ CHAPTER = "capture/capture_timing"
 KINDS = ["intro", CHAPTER, "capture/claims", "ledger", "glossary", "teaching", "how_tested"]
 MISSING = "no/such/page"
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
-MODES = [f"{width}, {scheme}" for width in WIDTHS for scheme in ("light", "dark")]
+MODES = ["desktop, light", "phone, dark"]  # the other two pairs are axe's
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_every_image_says_what_it_shows(visit):
 
 
 @pytest.mark.parametrize("page", [*KINDS, "search", MISSING])
-@pytest.mark.parametrize("mode", ["desktop, dark", "phone, light"])  # both widths, both schemes
+@pytest.mark.parametrize("mode", ["desktop, dark", "phone, light"])
 def test_no_serious_finding_of_axe(tab, site, mode, page):
     show(tab, mode)
     status = tab.visit(f"{site}{page}.html" + ("?q=guard" if page == "search" else ""))
