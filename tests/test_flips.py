@@ -9,13 +9,13 @@ from tiny_book import TinyBook
 from helpers import book, ledger, paths
 
 
-def test_three_flipped_verdicts_each_fail_the_build(tmp_path):
-    """Three chapters where there are as many, so that each flip meets a build of its own."""
+def test_a_flipped_verdict_fails_the_build(tmp_path):
+    """One claim of one chapter, another in each run: a build of a chapter takes a minute."""
     places = ledger.settled_in(map(book.read, book.chapters()))
     seed = random.randrange(10**6)
     print("seed", seed)
     dice = random.Random(seed)
-    chapters = dice.sample(sorted({place.key for found in places.values() for place in found}), 3)
+    chapters = dice.sample(sorted({place.key for found in places.values() for place in found}), 1)
     flipped = {
         key: dice.choice([id for id, found in places.items() if any(p.key == key for p in found)])
         for key in chapters
@@ -31,6 +31,6 @@ def test_three_flipped_verdicts_each_fail_the_build(tmp_path):
     (tmp_path / "data/claims.yml").write_text(yaml.safe_dump(rows, allow_unicode=True))
     code, output = copy.helpers("build", "--no-site", *chapters)
     print(output)
-    assert code == 1 and f"3 of 3 failed: {', '.join(chapters)}" in output
+    assert code == 1 and f"1 of 1 failed: {chapters[0]}" in output
     for claim_id in flipped.values():
         assert f"ClaimMismatch: {claim_id}" in output
