@@ -69,7 +69,7 @@ class TinyBook(BookCopy):
     def helpers(self, *arguments: str, **variables: str) -> tuple[int, str]:
         """Exit status and output of `python -m helpers ...`."""
         process = self.start(*arguments, **variables)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=600)
         return process.returncode, output
 
     def execute(self, *names: str) -> list[str]:
