@@ -53,6 +53,16 @@ def test_output_push_and_pull(book, witness, capsys):
     assert torch.load(folder / "probe.pt", weights_only=True)["x"].tolist() == [1, 1]
 
 
+def test_what_a_body_left_for_its_end_still_happens(book):
+    body = """
+    import atexit, threading
+    rank, world_size, device = init_ranks("cpu")
+    atexit.register(print, "atexit")
+    threading.Thread(target=lambda: (time.sleep(0.5), print("thread"))).start()
+    """
+    assert list(run(job(body)).outputs) == ["thread\natexit"] * 2
+
+
 def test_a_copied_folder_runs_elsewhere_with_two_agents(book, tmp_path):
     """In an environment without this repository; the agents meet through c10d."""
     body = """

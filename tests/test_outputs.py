@@ -162,3 +162,10 @@ def test_no_reference_holds_a_warning():
         cells = nbformat.read(path, 4).cells
         loud = [o for cell in cells for o in cell.get("outputs", []) if o.get("name") == "stderr"]
         assert not loud, f"{path.name}: {loud[0].text}"
+
+
+def test_print_that_came_in_pieces_is_one_output():
+    pieces = [v4.new_output("stream", name=name, text=f"{name}\n") for name in ("stdout",) * 2]
+    pieces += [v4.new_output("stream", name="stderr", text="w\n"), *pieces[:1]]
+    found = [(output.name, output.text) for output in outputs.comparable(pieces)]
+    assert found == [("stdout", "stdout\nstdout\n"), ("stderr", "w\n"), ("stdout", "stdout\n")]

@@ -5,12 +5,14 @@ A script that the magic wrote calls `begin` and `end` around its body; the body 
 script started by hand, with `torchrun --nnodes ...`, or under Slurm) nothing is written.
 """
 
+import atexit
 import ctypes
 import json
 import os
 import re
 import signal
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -79,7 +81,9 @@ def begin(*pushed: str) -> list:
 def end(names: dict, *pulled: str) -> None:
     """The body ended well: hand `pulled` (those that `names` holds) to the notebook.
 
-    Leaves the process group here and not at exit: a rank that failed must not hang in it.
+    Leaves the process group here and not at exit: a rank that failed must not hang in it. Then
+    ends the process. Threads of gloo that still run while the interpreter is taken down can crash
+    a rank that has done its work (pytorch/pytorch#179291).
     """
     if pulled and (run := _watched_run()):
         values = {name: names[name] for name in pulled if name in names}
@@ -87,6 +91,12 @@ def end(names: dict, *pulled: str) -> None:
     dist = sys.modules.get("torch.distributed")
     if dist and dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush(), sys.stderr.flush()
+    os._exit(0)
 
 
 def dump_plain(values: dict, what: str) -> bytes:
