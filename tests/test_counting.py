@@ -35,7 +35,7 @@ def test_recorded_graph_is_what_dynamo_captured_even_if_the_backend_edits_it(mon
         graph.recompile()
         return graph.forward
 
-    monkeypatch.setattr("helpers.counting.lookup_backend", lambda name: editor)
+    monkeypatch.setattr("helpers.compat.lookup_backend", lambda name: editor)
     rec = GraphRecorder("editor")
     f = torch.compile(lambda x: x.sin(), backend=rec)
     assert torch.equal(f(torch.ones(2)), torch.ones(2).cos())
