@@ -4,7 +4,7 @@ import random
 import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +17,13 @@ from hypothesis import strategies as st
 from helpers import paths
 from helpers.lessons.booked_bytes import Cluster, Network, PlacementPolicy, Traffic, algorithms
 from helpers.lessons.card_orders import CardOrders, best, find_order
+from helpers.lessons.collectives_by_hand import (
+    Halving,
+    chunks_in,
+    double_tree,
+    ring,
+    two_level,
+)
 from helpers.lessons.device_order import visible_devices
 from helpers.lessons.machine_topology import (
     TopologyGraph,
@@ -197,8 +204,30 @@ def test_bytes_of_algorithms(n, p, per_host):
             np.add.at(sent, sources.ravel(), nbytes)
         if name == "double tree":
             assert sent.sum() == pytest.approx(n * 2 * (p - 1) * 840)
+            assert sent.max() <= 2 * 840 + 1e-6  # an inner rank of one tree is a leaf of the other
         else:
             assert sent == pytest.approx(np.full(n * p, 2 * (p - 1) / p * 840)), name
+
+
+@pytest.mark.parametrize("p", range(2, 18))
+def test_bytes_booked_are_those_of_the_messages(p):
+    """From each rank to each other the books have what the schedules by hand send."""
+    for k in range(1, p + 1):
+        hosts = np.arange(p) // k
+        by_hand = {"ring": ring(range(p)), "double tree": double_tree(range(p))}
+        by_hand["halving-doubling"] = Halving(range(p)).all_reduce()
+        if p % k == 0:
+            by_hand["two-level"] = two_level([list(range(p))[i : i + k] for i in range(0, p, k)])
+        found = algorithms(Traffic("all_reduce", 840.0), np.arange(p)[None], hosts[None])
+        assert ("halving-doubling" in found) == (p in (4, 8, 16)), p
+        for name, phases in found.items():
+            booked, sent = np.zeros((p, p)), np.zeros((p, p))
+            for _, sources, targets, nbytes in phases:
+                np.add.at(booked, (sources.ravel(), targets.ravel()), nbytes)
+            for message in chain(*by_hand[name]):
+                chunks = len(message.chunks) / chunks_in(by_hand[name])
+                sent[message.source, message.target] += 840 * chunks
+            assert booked == pytest.approx(sent), (name, p, k)
 
 
 def test_lines_to_paste_are_the_plan():
