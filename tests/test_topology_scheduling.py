@@ -1,8 +1,8 @@
 """Part IV's graph, books, search and plans; real machines' files where ../shared has them. 15 s."""
 
 import random
+import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from itertools import chain, combinations, permutations
 from types import SimpleNamespace
@@ -230,22 +230,53 @@ def test_bytes_booked_are_those_of_the_messages(p):
             assert booked == pytest.approx(sent), (name, p, k)
 
 
-def test_lines_to_paste_are_the_plan():
-    cluster = Cluster(machine("v100_cube_mesh"), 2, Network(rails=False))
-    turned = schedule(cluster, (8, 2), ("tp", "dp"), {"tp": Traffic("all_gather", 1e9)})
+LAUNCHER = """
+import os, subprocess, sys
+words = sys.argv[1:]
+command, options = words[words.index("bash") :], words[: words.index("bash")]
+mpi = sys.argv[0].endswith("mpirun")
+file = options[options.index("--map-by") + 1] if mpi else os.environ["SLURM_HOSTFILE"]
+hosts = open(file.removeprefix("seq:file=")).read().split()
+assert options[options.index("-n") + 1] == str(len(hosts)), options
+named = ["PATH", *(b for a, b in zip(options, options[1:]) if a == "-x")]
+given = {name: os.environ[name] for name in named} if mpi else dict(os.environ)
+here = ["OMPI_COMM_WORLD_" + w for w in ("RANK", "LOCAL_RANK", "SIZE")]
+here = here if mpi else ["SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"]
+for rank, host in enumerate(hosts):
+    numbers = map(str, (rank, hosts[:rank].count(host), len(hosts)))
+    given |= dict(zip(here, numbers)) | {"HOST": host}
+    subprocess.run(command, env=given, check=True)
+"""
+TRAIN = """
+import os
+card = os.environ["CUDA_VISIBLE_DEVICES"].split(",")[int(os.environ["LOCAL_RANK"])]
+words = "RANK", "HOST", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_DEVICE_ORDER"
+rank, host, *rest = (os.environ[word] for word in words)
+print(f"rank {rank} {host} card {card}", *rest, file=open("out.txt", "a"))
+"""
+
+
+def test_lines_to_paste_are_the_plan(tmp_path):
+    """Pasted into a shell with stand-ins for both launchers, they place the plan's ranks."""
+    four = Cluster(machine("a100_four"), 2, Network(rails=False))
+    turned = schedule(four, (4, 2), ("tp", "dp"), {"tp": Traffic("all_gather", 1e9)})
     assert turned.visible() is None
-    text = launch_lines(turned)
-    cards = text.split("CUDA_VISIBLE_DEVICES=")[1].split()[0].split(",")
-    hosts = text.split("'%s\\n' ")[1].split(" > ")[0].split()
-    local, placed = Counter(), []
-    for host in hosts:  # a task's local number counts the tasks of its host in order
-        placed.append(f"{host} slot={cards[local[host]]}")
-        local[host] += 1
-    rankfile = turned.rankfile().splitlines()
-    assert [line.split("=", 1)[1] for line in rankfile] == placed
-    assert rankfile[1].startswith("rank 1=")
+    (tmp_path / "train.py").write_text(TRAIN)
+    for tool in ("srun", "mpirun"):
+        (tmp_path / tool).write_text(f"#!{sys.executable}\n{LAUNCHER}")
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / "python").symlink_to(sys.executable)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    text = launch_lines(turned, hosts=["right", "left"])
+    subprocess.run(["bash", "-ec", text], cwd=tmp_path, env=path, check=True)
+    places = turned.places(["right", "left"]).splitlines()
+    goal = [f"{line} 8 right 29500 PCI_BUS_ID" for line in places]
+    assert (tmp_path / "out.txt").read_text().splitlines() == goal + goal
+    cluster = Cluster(machine("v100_cube_mesh"), 2, Network(rails=False))
     straight = schedule(cluster, (2, 8), ("dp", "tp"), {"tp": Traffic("all_gather", 1e9)})
-    assert f"CUDA_VISIBLE_DEVICES={straight.visible()}\ntorchrun" in launch_lines(straight)
+    text = launch_lines(straight)
+    assert f"CUDA_VISIBLE_DEVICES={straight.visible()}\n#" in text
+    assert "--node-rank $NODE" in text and "--master-addr host0 " in text
     order = [int(card) for card in straight.visible().split(",")]
     assert labels(cluster.node.found, order) == {"NV2": 8}
     with pytest.raises(ValueError, match="does not fit 16 GPUs"):
