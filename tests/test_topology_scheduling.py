@@ -1,10 +1,10 @@
 """Part IV's graph, books, search and plans; real machines' files where ../shared has them. 15 s."""
 
 import random
+import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +17,13 @@ from hypothesis import strategies as st
 from helpers import paths
 from helpers.lessons.booked_bytes import Cluster, Network, PlacementPolicy, Traffic, algorithms
 from helpers.lessons.card_orders import CardOrders, best, find_order
+from helpers.lessons.collectives_by_hand import (
+    Halving,
+    chunks_in,
+    double_tree,
+    ring,
+    two_level,
+)
 from helpers.lessons.device_order import visible_devices
 from helpers.lessons.machine_topology import (
     TopologyGraph,
@@ -95,7 +102,7 @@ def test_heuristic_alone_finds_the_best_rings_of_real_machines():
         assert size <= 8, f"{name}: too many orders to try them all"
         every = np.array([(0, *rest) for rest in permutations(range(1, size))])
         scores = judge(every)
-        exact = every[best(every, scores)]
+        exact = every[best(scores)]
         dice = random.Random(name)
         shuffled = dice.sample(range(size), size)  # an order of numbers that gives nothing away
         graph2, judge2 = ring_judge(relabelled(found, shuffled))
@@ -197,26 +204,79 @@ def test_bytes_of_algorithms(n, p, per_host):
             np.add.at(sent, sources.ravel(), nbytes)
         if name == "double tree":
             assert sent.sum() == pytest.approx(n * 2 * (p - 1) * 840)
+            assert sent.max() <= 2 * 840 + 1e-6  # an inner rank of one tree is a leaf of the other
         else:
             assert sent == pytest.approx(np.full(n * p, 2 * (p - 1) / p * 840)), name
 
 
-def test_lines_to_paste_are_the_plan():
-    cluster = Cluster(machine("v100_cube_mesh"), 2, Network(rails=False))
-    turned = schedule(cluster, (8, 2), ("tp", "dp"), {"tp": Traffic("all_gather", 1e9)})
+@pytest.mark.parametrize("p", range(2, 18))
+def test_bytes_booked_are_those_of_the_messages(p):
+    """From each rank to each other the books have what the schedules by hand send."""
+    for k in range(1, p + 1):
+        hosts = np.arange(p) // k
+        by_hand = {"ring": ring(range(p)), "double tree": double_tree(range(p))}
+        by_hand["halving-doubling"] = Halving(range(p)).all_reduce()
+        if p % k == 0:
+            by_hand["two-level"] = two_level([list(range(p))[i : i + k] for i in range(0, p, k)])
+        found = algorithms(Traffic("all_reduce", 840.0), np.arange(p)[None], hosts[None])
+        assert ("halving-doubling" in found) == (p in (4, 8, 16)), p
+        for name, phases in found.items():
+            booked, sent = np.zeros((p, p)), np.zeros((p, p))
+            for _, sources, targets, nbytes in phases:
+                np.add.at(booked, (sources.ravel(), targets.ravel()), nbytes)
+            for message in chain(*by_hand[name]):
+                chunks = len(message.chunks) / chunks_in(by_hand[name])
+                sent[message.source, message.target] += 840 * chunks
+            assert booked == pytest.approx(sent), (name, p, k)
+
+
+LAUNCHER = """
+import os, subprocess, sys
+words = sys.argv[1:]
+command, options = words[words.index("bash") :], words[: words.index("bash")]
+mpi = sys.argv[0].endswith("mpirun")
+file = options[options.index("--map-by") + 1] if mpi else os.environ["SLURM_HOSTFILE"]
+hosts = open(file.removeprefix("seq:file=")).read().split()
+assert options[options.index("-n") + 1] == str(len(hosts)), options
+named = ["PATH", *(b for a, b in zip(options, options[1:]) if a == "-x")]
+given = {name: os.environ[name] for name in named} if mpi else dict(os.environ)
+here = ["OMPI_COMM_WORLD_" + w for w in ("RANK", "LOCAL_RANK", "SIZE")]
+here = here if mpi else ["SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"]
+for rank, host in enumerate(hosts):
+    numbers = map(str, (rank, hosts[:rank].count(host), len(hosts)))
+    given |= dict(zip(here, numbers)) | {"HOST": host}
+    subprocess.run(command, env=given, check=True)
+"""
+TRAIN = """
+import os
+card = os.environ["CUDA_VISIBLE_DEVICES"].split(",")[int(os.environ["LOCAL_RANK"])]
+words = "RANK", "HOST", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_DEVICE_ORDER"
+rank, host, *rest = (os.environ[word] for word in words)
+print(f"rank {rank} {host} card {card}", *rest, file=open("out.txt", "a"))
+"""
+
+
+def test_lines_to_paste_are_the_plan(tmp_path):
+    """Pasted into a shell with stand-ins for both launchers, they place the plan's ranks."""
+    four = Cluster(machine("a100_four"), 2, Network(rails=False))
+    turned = schedule(four, (4, 2), ("tp", "dp"), {"tp": Traffic("all_gather", 1e9)})
     assert turned.visible() is None
-    text = launch_lines(turned)
-    cards = text.split("CUDA_VISIBLE_DEVICES=")[1].split()[0].split(",")
-    hosts = text.split("'%s\\n' ")[1].split(" > ")[0].split()
-    local, placed = Counter(), []
-    for host in hosts:  # a task's local number counts the tasks of its host in order
-        placed.append(f"{host} slot={cards[local[host]]}")
-        local[host] += 1
-    rankfile = turned.rankfile().splitlines()
-    assert [line.split("=", 1)[1] for line in rankfile] == placed
-    assert rankfile[1].startswith("rank 1=")
+    (tmp_path / "train.py").write_text(TRAIN)
+    for tool in ("srun", "mpirun"):
+        (tmp_path / tool).write_text(f"#!{sys.executable}\n{LAUNCHER}")
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / "python").symlink_to(sys.executable)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    text = launch_lines(turned, hosts=["right", "left"])
+    subprocess.run(["bash", "-ec", text], cwd=tmp_path, env=path, check=True)
+    places = turned.places(["right", "left"]).splitlines()
+    goal = [f"{line} 8 right 29500 PCI_BUS_ID" for line in places]
+    assert (tmp_path / "out.txt").read_text().splitlines() == goal + goal
+    cluster = Cluster(machine("v100_cube_mesh"), 2, Network(rails=False))
     straight = schedule(cluster, (2, 8), ("dp", "tp"), {"tp": Traffic("all_gather", 1e9)})
-    assert f"CUDA_VISIBLE_DEVICES={straight.visible()}\ntorchrun" in launch_lines(straight)
+    text = launch_lines(straight)
+    assert f"CUDA_VISIBLE_DEVICES={straight.visible()}\n#" in text
+    assert "--node-rank $NODE" in text and "--master-addr host0 " in text
     order = [int(card) for card in straight.visible().split(",")]
     assert labels(cluster.node.found, order) == {"NV2": 8}
     with pytest.raises(ValueError, match="does not fit 16 GPUs"):
