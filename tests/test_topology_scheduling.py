@@ -252,12 +252,13 @@ def test_visible_devices_as_torch_reads_them(items):
 
 
 class FakeNvml:
-    """Two cards joined by two NVLinks on one switch, and a third on another socket."""
+    """Two cards with two NVLinks, on one PCIe switch; a third apart; a link of each to a CPU."""
 
     class NVMLError(Exception):
         pass
 
     BUS = ("00000000:3B:00.0", "00000000:3C:00.0", "00000000:8A:00.0")
+    NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
 
     def nvmlInit(self):
         pass
@@ -272,12 +273,16 @@ class FakeNvml:
         return SimpleNamespace(busId=self.BUS[handle].encode())
 
     def nvmlDeviceGetNvLinkState(self, handle, link):
-        if handle == 2 or link > 2:
+        if link > 3:
             raise self.NVMLError("no such link")
-        return link < 2
+        return link == 2 or (handle < 2 and link < 2)
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle, link):
+        return 1 if link == 2 else 0  # a CPU of IBM's, or a GPU
 
     def nvmlDeviceGetNvLinkRemotePciInfo(self, handle, link):
-        return SimpleNamespace(busId=self.BUS[1 - handle].encode())
+        far = "00000004:04:00.0" if link == 2 else self.BUS[1 - handle]
+        return SimpleNamespace(busId=far.encode())
 
     def nvmlDeviceGetTopologyCommonAncestor(self, a, b):
         return 50 if 2 in (a, b) else 10
@@ -294,6 +299,9 @@ def test_nvml_stand_in(tmp_path, monkeypatch):
         "SYS",
     )
     assert [found.numa(i) for i in range(3)] == [0, 0, None]
+    with monkeypatch.context() as patch:  # now the CPUs' links lead to a switch
+        patch.setattr(FakeNvml, "NVML_NVLINK_DEVICE_TYPE_SWITCH", 1)
+        assert of_nvml(FakeNvml(), tmp_path).link(1, 2).lanes == 1
     assert TopologyGraph(found, links="A6000").bandwidth(0, 1) == 28
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     assert this_machine().source == "NVML"
