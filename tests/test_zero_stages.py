@@ -79,6 +79,18 @@ def test_what_each_stage_leaves_after_the_backward_pass():
         assert all((p.numel() == 0) == (stage == 3) for p in model.parameters())
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_unit_that_no_gradient_reached_stays_as_it_is(stage):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    model.scale = torch.nn.Parameter(torch.ones(1))  # what is in no part
+    optimizer = STAGES[stage](model, model, adamw)
+    idle, used = (unit.master.detach().clone() for unit in optimizer.units[:2])
+    model[1](torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    assert torch.equal(optimizer.units[0].master, idle)
+    assert not torch.equal(optimizer.units[1].master, used)
+
+
 def test_a_block_is_whole_only_while_it_runs():
     model = GPT(TINY)
     STAGES[3](model, model.blocks, adamw)
