@@ -17,7 +17,7 @@ engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=zero_
 for step in range(3):
     engine.backward(engine(torch.ones(4, 8)).square().mean())
     engine.step()
-patience = datetime.timedelta(seconds=4)  # in place of half an hour
+patience = datetime.timedelta(seconds=4)  # in place of gloo's half an hour
 dist.distributed_c10d._set_pg_timeout(patience, dist.group.WORLD)
 if rank == 0:  # one rank writes the log
     with deepspeed.zero.GatheredParameters(model.weight, modifier_rank=0):

@@ -17,7 +17,7 @@ engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=zero_
 for step in range(3):
     engine.backward(engine(torch.ones(4, 8)).square().mean())
     engine.step()
-patience = datetime.timedelta(seconds=4)  # in place of half an hour
+patience = datetime.timedelta(seconds=4)  # in place of gloo's half an hour
 dist.distributed_c10d._set_pg_timeout(patience, dist.group.WORLD)
 with deepspeed.zero.GatheredParameters(model.weight):  # a collective: all ranks enter
     length = model.weight.norm().item()

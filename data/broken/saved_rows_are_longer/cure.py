@@ -17,9 +17,9 @@ if deepspeed := start_deepspeed():
         engine.backward(loss)
         engine.step()
         # The optimizer keeps an fp32 copy of its own, from which each step overwrites the weight.
-        rows = safe_get_full_fp32_param(model[0].weight)  # a collective, as the next two: all enter
+        rows = safe_get_full_fp32_param(model[0].weight)  # a collective: all ranks enter
         rows = rows / rows.norm(dim=1, keepdim=True)
-        safe_set_full_fp32_param(model[0].weight, rows)
+        safe_set_full_fp32_param(model[0].weight, rows)  # none: each rank writes its own piece
         with deepspeed.zero.GatheredParameters(model[0].weight, modifier_rank=0), torch.no_grad():
             model[0].weight.copy_(rows)
         if step % 15 == 0:

@@ -28,7 +28,8 @@ def load_extension(folder):
     return "built"
 
 
-(folder / "lock").unlink(missing_ok=True)  # before the ranks start, nobody can be building here
+# This folder is this job's alone, and no rank has started: nobody builds here.
+(folder / "lock").unlink(missing_ok=True)
 loading = threading.Thread(target=lambda: print(load_extension(folder)), daemon=True)
 loading.start()
 loading.join(2)
