@@ -55,7 +55,7 @@ def measured():
             single = single or pulled["single"]
     record = {
         "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{devices.cores()} cores, {platform.system()} {platform.release().split("-")[0]}",
+        "machine": f"{devices.cores()} cores, {platform.system()} {platform.release().split('-')[0]}",
         "versions": f"torch {torch.__version__}, Python {platform.python_version()}, "
         + subprocess.check_output(["tc", "-V"], text=True).strip(),
         "pulled": {

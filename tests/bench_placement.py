@@ -43,7 +43,7 @@ def test_speed_up_is_as_predicted(capsys):
     pulled = launch.run(job).pulled
     record = {
         "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{devices.cores()} cores, {platform.system()} {platform.release().split("-")[0]}",
+        "machine": f"{devices.cores()} cores, {platform.system()} {platform.release().split('-')[0]}",
         "versions": f"torch {torch.__version__}, Python {platform.python_version()}, "
         + subprocess.check_output(["tc", "-V"], text=True).strip(),
         "pulled": pulled,
