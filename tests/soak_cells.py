@@ -47,7 +47,7 @@ KINDS = {  # name: (body, options of the job, what the error says)
     "four ranks, pushed": (SUM + "\nout += given", {"nproc": 4, "pull": ("out",)}, None),
     "FSDP2": (FSDP, {"pull": ("out",)}, None),
     "DDP, compiled": (COMPILED, {"pull": ("out",)}, None),
-    "a rank raises": ("if rank:\n    raise ValueError('as it must')\ndist.barrier()", {}, "as it must"),
+    "a rank raises": ("if rank:\n    raise ValueError('as asked')\ndist.barrier()", {}, "as asked"),
     "a rank is killed": ("if rank:\n    os.kill(os.getpid(), 9)\ndist.barrier()", {}, "SIGKILL"),
     "a rank hangs": ("if rank:\n    time.sleep(600)", {"timeout": 2.0}, "rank 1 was still running"),
     "two hosts": (SUM, {"nproc": 4, "hosts": 2, "wires": ("200mbit",) * 2, "pull": ("out",)}, None),
