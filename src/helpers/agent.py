@@ -7,6 +7,7 @@ one that `torchrun` starts anew in this: modules of torchrun are imported alread
 strings alike, and what torch reads from the environment on import, it has read before.
 """
 
+import contextlib
 import ctypes
 import gc
 import io
@@ -62,7 +63,10 @@ def _become_a_new_process(env: dict, stdout: io.IOBase, stderr: io.IOBase) -> No
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(stdout.fileno(), 1)
     os.dup2(stderr.fileno(), 2)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for file in map(int, os.listdir("/proc/self/fd")):
+        if file > 2:
+            with contextlib.suppress(OSError):  # that of the listing itself
+                os.close(file)
     sys.stdout, sys.stderr = _unbuffered(1, "strict"), _unbuffered(2, "backslashreplace")
     os.environ.update(env)
     if torch := sys.modules.get("torch"):
