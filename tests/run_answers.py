@@ -1,14 +1,19 @@
 """Runs answers to exercises as a notebook would, each in a namespace of its own.
 
-Reads [[cell, ...], ...] as JSON on stdin. Writes [[output, error or null], ...] to the file
-that the first argument names, so that no print of a cell can spoil it.
+Reads a line of JSON for each chapter: {chapter, folder, file, answers: [[cell, ...], ...]}, and runs
+its answers in a process forked for them: most of what a chapter would take is `import torch`. Writes
+[[output, error or null], ...] to `file` in `folder`, so that no print of a cell can spoil it, and
+says on stdout how the process ended.
 """
 
 import contextlib
 import io
 import json
+import os
 import sys
 
+import sympy  # noqa: F401 - what Dynamo takes longest to import; Dynamo imports triton, too early
+import torch  # noqa: F401
 from IPython.core.interactiveshell import InteractiveShell
 
 
@@ -27,9 +32,26 @@ def run(shell: InteractiveShell, cells: list[str]) -> tuple[str, str | None]:
     return output, None
 
 
-if __name__ == "__main__":
+def run_all(chapter: str, folder: str, file: str, answers: list[list[str]]) -> None:
+    os.environ["BOOK_CHAPTER"] = chapter
+    os.chdir(folder)
     shell = InteractiveShell.instance(colors="nocolor")
     shell.run_cell("%load_ext helpers")
-    results = [run(shell, cells) for cells in json.load(sys.stdin)]
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        json.dump(results, file)
+    results = [run(shell, cells) for cells in answers]
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump(results, out)
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            code = 1
+            try:
+                with open(os.devnull) as nothing:
+                    os.dup2(nothing.fileno(), 0)
+                os.dup2(2, 1)
+                run_all(**json.loads(line))
+                code = 0
+            finally:
+                os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

@@ -6,6 +6,7 @@ The solution runs where the book is built: a check that refuses it fails the bui
 import functools
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from conftest import cell
 
 from helpers import book, paths
 
+LIMIT = 900  # seconds for the answers of a chapter
 SOLUTION = cell("def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION", "solution")
 CHECK = cell('with exercise("ex-f"):\n    assert f() == 1', "exercise-check")
 
@@ -36,24 +38,30 @@ def outcomes(key: str) -> dict[tuple[str, str], tuple[str, str | None]]:
         if each.chapter.key == key
         for name, answer in each.answers().items()
     }
-    results = paths.BUILD / "tests" / f"{key.replace('/', '-')}.json"
-    results.parent.mkdir(parents=True, exist_ok=True)
-    results.unlink(missing_ok=True)
+    folder = paths.BUILD / "tests"
+    folder.mkdir(parents=True, exist_ok=True)
+    (file := folder / f"{key.replace('/', '-')}.json").unlink(missing_ok=True)
+    runner, log = the_runner()
+    order = {"chapter": key, "folder": str(folder), "file": file.name, "answers": [*cells.values()]}
+    runner.stdin.write(json.dumps(order) + "\n")
+    runner.stdin.flush()
+    assert select.select([runner.stdout], [], [], LIMIT)[0], f"{key}: no end after {LIMIT} s"
+    ended = runner.stdout.readline()
+    assert ended == "0\n", f"{key}: {ended}{log.read_text(errors='replace')[-3000:]}"
+    return dict(zip(cells, json.loads(file.read_text()), strict=True))
+
+
+@functools.cache
+def the_runner() -> tuple[subprocess.Popen, Path]:
+    """The process of run_answers.py, which ends when we do, and its log."""
+    log = paths.BUILD / "tests" / "answers.log"
     env = {name: value for name, value in os.environ.items() if not name.startswith("BOOK_")}
     # One thread: on a busy machine two wait for each other far longer than they compute.
-    env |= {"BOOK_CHAPTER": key, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("run_answers.py"), results],
-        input=json.dumps(list(cells.values())),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env=env,
-        cwd=results.parent,
-        check=False,
-    )
-    assert results.exists(), done.stdout + done.stderr
-    return dict(zip(cells, json.loads(results.read_text()), strict=True))
+    env |= {"OMP_NUM_THREADS": "1"}
+    with open(log, "w") as errors:
+        command = [sys.executable, Path(__file__).with_name("run_answers.py")]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+        return subprocess.Popen(command, text=True, env=env, **pipes), log
 
 
 def outcome(exercise: Exercise, answer: str) -> str:
