@@ -5,6 +5,7 @@
 # make test           all checks        make test-live   the same outputs from a real kernel
 # make outputs        show how checked outputs changed, and accept them (ACCEPT=1: do not ask)
 # make bench          measurements      make clean       remove what was built
+# make soak           distributed cells of each kind, many times (RUNS=50)
 # PYTHON=python3.12 and VENV=/path choose the Python and the place of the environment.
 
 PYTHON =
@@ -15,7 +16,7 @@ BUILD = $(PY) -m helpers $(1) $(CHAPTERS) $(if $(SIZE),--size $(SIZE))
 # Threads that wait for work sleep: spinning ones cost a busy machine most of its time.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: lab book test units pages test-live outputs bench clean
+.PHONY: lab book test units pages test-live outputs bench soak clean
 
 lab: $(VENV)/.ready
 	@$(PY) -m helpers lab $(LAB)
@@ -47,6 +48,9 @@ outputs: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(PY) -m pytest -s -o python_files='bench_*.py' tests
+
+soak: $(VENV)/.ready
+	$(PY) -m pytest -s -o python_files='soak_*.py' tests
 
 clean:
 	rm -rf _build

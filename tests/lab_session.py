@@ -66,13 +66,13 @@ class LabServer:
             for process in self.processes():
                 process.kill()
 
-    def processes(self, ranks_only: bool = False) -> list[psutil.Process]:
-        """What this session started and is alive: torchrun's ranks, or everything."""
+    def processes(self, of_jobs: bool = False) -> list[psutil.Process]:
+        """What this session started and is alive: torchrun and its ranks, or everything."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 env = process.environ()
-                if env.get(MARK) == self.mark and ("LOCAL_RANK" in env or not ranks_only):
+                if env.get(MARK) == self.mark and ("BOOK_RUN" in env or not of_jobs):
                     found.append(process)
         return found
 

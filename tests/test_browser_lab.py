@@ -77,11 +77,11 @@ def test_ranks_print_as_they_go_and_stop_leaves_none(server, reader):
         output.get_by_text(f"[rank {rank}] first").wait_for()
     assert reader.page.locator(".jp-CodeCell").last.get_by_text("[*]:").is_visible()
     assert sys.executable in reader.printed()
-    assert len(server.processes(ranks_only=True)) >= 2
+    assert len(server.processes(of_jobs=True)) >= 3
 
     reader.press_stop()
     output.get_by_text("KeyboardInterrupt").first.wait_for()
-    wait_for(lambda: not server.processes(ranks_only=True), lambda: "ranks outlived the stop")
+    wait_for(lambda: not server.processes(of_jobs=True), lambda: "ranks outlived the stop")
     assert "last" not in reader.printed()
 
 

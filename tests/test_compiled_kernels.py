@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from helpers.lessons.compiled_kernels import CppTarget, build_library, default_flags
-from helpers.lessons.cpp_kernels import TEXT
 from helpers.lessons.fused_kernels import POINTWISE, REDUCTIONS
 from helpers.lessons.fusing_backend import FusedBackend, Reference
+from helpers.lessons.pointwise_cpp import TEXT
 from helpers.lessons.small_gpt import Block, Config
 from helpers.lessons.triton_kernels import TEXT as TRITON_TEXT
 

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from jobs import CHAPTER, book, job, witness  # noqa: F401
+from jobs import CHAPTER, LIMIT, book, job, witness  # noqa: F401
 
 from helpers import paths, runs
 from helpers.launch import Job, TorchrunError, run
@@ -19,6 +19,7 @@ from helpers.slicing import Script
 def test_a_rank_raises(book, witness, capsys):
     body = """
     rank, world_size, device = init_ranks("cpu")
+    time.sleep(1)  # or the witness may miss a rank
     from helpers.lessons.signs import check_sign
     if rank == 1:
         check_sign(-rank)
@@ -33,7 +34,7 @@ def test_a_rank_raises(book, witness, capsys):
     assert capsys.readouterr().out.splitlines()[1:] == [
         "rank 1 failed first:",
         "Traceback (most recent call last):",
-        "  part/topic, cell 2, line 5, in <module>",
+        "  part/topic, cell 2, line 6, in <module>",
         "    check_sign(-rank)",
         "  part/signs, cell 2, line 3, in check_sign",
         "    raise ValueError(f'negative: {x}')",
@@ -51,6 +52,7 @@ def test_ranks_hang_until_the_time_is_up(book, witness, capsys):
         dist.recv(torch.ones(1), src=1)
     if rank == 1:
         stuck()
+    time.sleep(1)
     """
     with witness.watching(), pytest.raises(TorchrunError) as caught:
         run(job(body, nproc=3, timeout=6))
@@ -75,6 +77,7 @@ def test_ranks_hang_until_the_time_is_up(book, witness, capsys):
 def test_a_rank_is_killed(book, witness, capsys):
     body = """
     rank, world_size, device = init_ranks("cpu")
+    time.sleep(1)
     dist.barrier()
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -161,6 +164,10 @@ def test_kernel_and_supervisor_are_killed(kernel, witness):
     supervisor.kill()
     kernel.kill()
     witness.assert_nothing_left(ranks=2, folders=1)
+    [left] = [p for p in (paths.BUILD / "runs").iterdir() if p.is_dir()]
+    deadline = time.monotonic() + LIMIT
+    while runs._in_use(left) and time.monotonic() < deadline:
+        time.sleep(0.1)  # a process that is ending loses its environment before its locks
     with runs.run_folder(CHAPTER) as (folder, _):
         assert [p for p in folder.parent.iterdir() if p.is_dir()] == [folder]
     witness.assert_nothing_left(ranks=2)

@@ -9,7 +9,8 @@ from hypothesis import Phase, given, settings
 from torch import nn
 
 from helpers.lessons.capture_timing import Guard
-from helpers.lessons.guards_and_recompiles import GuardTree, TreeJit
+from helpers.lessons.guard_tree import GuardTree
+from helpers.lessons.guards_and_recompiles import TreeJit
 from helpers.lessons.same_reasons import (
     READS,
     VALUES,

@@ -60,7 +60,8 @@ def environment() -> dict[str, str]:
     """Key parts that all chapters share. Read once a build: later changes cost a rerun, no lie."""
     helpers = Path(__file__).parent
     sources = {str(p.relative_to(helpers)): p.read_text("utf-8") for p in helpers.rglob("*.py")}
-    installed = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
+    found = importlib.metadata.distributions()  # twice where two folders of the path tell of one
+    installed = sorted({f"{each.name}=={each.version}" for each in found})
     machine = [platform.system(), platform.machine(), _compiler(), _cpu_features(), devices.gpus()]
     return {
         "helpers": digest(sources),

@@ -109,19 +109,21 @@ def recorded(name: str, pull: tuple[str, ...]) -> dict[str, list]:
 
 def command(hosts: int, wires: tuple[str, ...], per_host: int, run: Path, script: str) -> list[str]:
     """The command line of `main` for a job. Raises BookError where namespaces are not to be had."""
+    from helpers import agent
     from helpers.paths import BookError
 
     if reason := why_not():
         raise BookError(reason)
     assert len(wires) == hosts
     job = {"wires": wires, "per_host": per_host, "run": str(run), "script": script}
+    job["agent"] = agent.COMMAND
     return [*way()[0], sys.executable, "-I", __file__, json.dumps(job)]
 
 
 def main(job: dict) -> int:
     """Runs in a new network: build the cluster, run an agent on each host, return the exit code.
 
-    job: {wires: a rate for each host, per_host: ranks, run: folder, script: path}.
+    job: {wires: a rate for each host, per_host: ranks, run: folder, script: path, agent: command}.
     """
     _die_with_parent()
     run, wires = Path(job["run"]), job["wires"]
@@ -145,7 +147,7 @@ def main(job: dict) -> int:
 def _host(number: int, wire: str, job: dict) -> subprocess.Popen:
     """A host with its wire, and the agent that starts there once our end of its pipe is closed."""
     address = f"10.77.0.{number + 1}"  # the rendezvous numbers the hosts in the order of addresses
-    agent = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(len(job["wires"]))]
+    agent = [*job["agent"], "--nnodes", str(len(job["wires"]))]
     agent += ["--nproc-per-node", str(job["per_host"]), "--rdzv-backend", "c10d"]
     agent += ["--rdzv-endpoint", f"10.77.0.1:{PORT}", "--rdzv-id", "book", "--local-addr", address]
     agent += ["--rdzv-conf", f"is_host={int(number == 0)}", "--redirects", "3"]

@@ -169,6 +169,13 @@ def _out_of_time(job: "Job", folder: Path, outcome: dict, places: Places):
 def _stacks(dump: str, places: Places) -> list[str]:
     """Of each thread that was in the book's code (a hook runs beside the main one), and main."""
     blocks = [block.split("\n\n")[0].splitlines() for block in THREAD.split(dump)[1:]]
+    blocks = [_up_to_the_script(block) for block in blocks]
     told = [places.rewrite("\n".join(reversed([b for b in block if b]))) for block in blocks]
     in_book = [lines for lines in told[:-1] if any(", cell " in line for line in lines)]
     return [line for lines in [*in_book, *told[-1:]] for line in lines]
+
+
+def _up_to_the_script(stack: list[str]) -> list[str]:
+    """Without the frames that called the script: those of torchrun, from which a rank is forked."""
+    ends = [i for i, line in enumerate(stack) if line.endswith(" in <module>")]
+    return stack[: ends[-2] + 1] if len(ends) > 1 else stack

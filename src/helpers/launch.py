@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers import carry, cluster, devices, paths
+from helpers import agent, carry, cluster, devices, paths
 from helpers.failures import TorchrunError, explain
 from helpers.paths import BookError
 from helpers.ranks import dump_plain, load_plain
@@ -128,7 +128,7 @@ def _command_by_hand(job: Job, device: str) -> str:
 def _order(job: Job, folder: Path) -> dict:
     """What the supervisor is told: the command, its environment, its limits in seconds."""
     script = str(folder / f"{job.label}.py")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun = [*agent.COMMAND, "--standalone"]
     torchrun += ["--nproc-per-node", str(job.nproc), "--redirects", "3"]
     torchrun += ["--log-dir", str(folder / "logs"), script]
     if job.hosts > 1:

@@ -1,0 +1,3 @@
+def sign():
+    """Right but for 0 and NaN."""
+    return "{0} / fabsf({0})"
