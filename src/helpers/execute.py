@@ -67,7 +67,6 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
     import papermill  # here, because it takes a second that a cached build need not pay
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
-    from traitlets.config import Config
 
     # We report failures ourselves; log lines of papermill and the kernel would break the bar.
     logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
@@ -79,11 +78,12 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
             number += 1
             on_cell(number)
 
-    sockets = tempfile.TemporaryDirectory(prefix="book-")  # in /tmp: their paths must be short
-    with _scratch_folder(chapter.key) as folder, _environment(chapter.key, folder), sockets as where:
+    with (
+        _scratch_folder(chapter.key) as folder,
+        _environment(chapter.key, folder),
+        _sockets() as sockets,
+    ):
         (folder / "cwd").mkdir()
-        # Not TCP: its ports are chosen before the kernel binds them, and a rank may come between.
-        manager = {"transport": "ipc", "connection_file": f"{where}/kernel.json"}
         try:
             notebook = papermill.execute_notebook(
                 deepcopy(chapter.notebook),
@@ -95,7 +95,7 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
                 on_cell_execute=begin,
                 execution_timeout=_cell_timeout(chapter),
                 extra_arguments=["--log-level=CRITICAL"],
-                config=Config(KernelManager=manager),
+                config=sockets,
             )
         except PapermillExecutionError as error:
             trace = without_colours("\n".join(error.traceback)) or f"{error.ename}: {error.evalue}"
@@ -154,6 +154,19 @@ def _scratch_folder(key: str) -> Iterator[Path]:
         yield Path(tempfile.mkdtemp(dir=SCRATCH, prefix=f"{key.replace('/', '-')}-"))
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+@contextmanager
+def _sockets() -> Iterator:
+    """A kernel manager's configuration: speak over sockets in a folder of their own.
+
+    Not over TCP: its ports are chosen before the kernel binds them, and a rank may come between.
+    """
+    from traitlets.config import Config
+
+    with tempfile.TemporaryDirectory(prefix="book-") as folder:  # a socket's path must be short
+        file = f"{folder}/kernel.json"
+        yield Config(KernelManager={"transport": "ipc", "connection_file": file})
 
 
 @contextmanager
