@@ -16,11 +16,16 @@ def book(tmp_path_factory):
         "part/alone",
         'from helpers.paths import read_data\n\nprint(read_data("links.txt"))',
         "#tags: parameters\nsize = 'laptop'",
+        "import psutil\nprint('ports:', psutil.Process().net_connections('tcp'))",
         "#tags: solution\n### BEGIN SOLUTION\nanswer = size\n### END SOLUTION\nanswer",
     )
     (book.root / "data" / "links.txt").write_text("four links")
     assert book.execute() == ["part/base", "part/uses", "part/alone"]
     return book
+
+
+def test_a_kernel_of_a_build_holds_no_port(book):
+    assert "ports: []" in book.outputs("part/alone")
 
 
 def test_nothing_changed_executes_nothing(book):
