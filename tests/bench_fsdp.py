@@ -1,58 +1,23 @@
-"""Step time of the book's FSDP over FSDP2's, both eager, paired inside the ranks. `make bench`.
-
-Two ranks on the CPU. Both run in step, since each collective makes them wait for each other, and
-take turns: A B B A A B ... A step is forward, backward, AdamW and a barrier.
-"""
-
-import json
-import os
-import subprocess
-import sys
+"""Step time of the book's FSDP over FSDP2's, both eager, paired inside the ranks. `make bench`."""
 
 import pytest
+from two_ranks import compared
 
 MOST = 1.0
-SCRIPT = """
-import json
-import torch
-import torch.distributed as dist
-from helpers import paired
+PROGRAM = """
 from helpers.lessons.fsdp_at_work import Policy, WorkingShard
 from helpers.lessons.fsdp_sharding import FullyShard, library
-from helpers.lessons.small_gpt import GPT, SIZES, Config, batch, train_step
-from helpers.ranks import init_ranks
 
-rank, world_size, device = init_ranks("cpu")
-kinds = {
-    "sharding": FullyShard,
-    "at work": lambda model, parts: WorkingShard(model, parts, Policy(prefetch=1)),
-}
-found = {}
-for name, ours in kinds.items():
-    config, steps = Config(**SIZES["laptop"]), []
-    x, y = batch(0, rank, world_size, size=8, context=64)
-    for shard in (ours, library):
-        model = GPT(config)
-        model = shard(model, model.blocks)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        steps.append(lambda m=model, o=optimizer: (train_step(m, o, x, y), dist.barrier()))
-    pairs = paired(*steps, rounds=21, warmup=2)
-    found[name] = (pairs.ratio, *pairs.spread)
-if rank == 0:
-    print(json.dumps(found))
-dist.destroy_process_group()
+fsdp2 = lambda model: library(model, model.blocks)
+compare("sharding", lambda model: FullyShard(model, model.blocks), fsdp2, 21)
+at_work = lambda model: WorkingShard(model, model.blocks, Policy(prefetch=1))
+compare("at work", at_work, fsdp2, 21)
 """
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    script = tmp_path_factory.mktemp("bench") / "steps.py"
-    script.write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", str(script)]
-    env = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True, timeout=600)
-    return json.loads(done.stdout.splitlines()[-1])
+    return compared(PROGRAM, tmp_path_factory.mktemp("bench"))
 
 
 @pytest.mark.parametrize("name", ["sharding", "at work"])

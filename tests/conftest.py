@@ -95,3 +95,13 @@ def book_copy(tmp_path, monkeypatch):
     for name in set(sys.modules) - before:
         if name.startswith("helpers.lessons.") and not name.startswith("helpers.lessons._"):
             del sys.modules[name]
+
+
+@pytest.fixture
+def one_rank():
+    """This process is a world of one rank."""
+    import torch.distributed as dist  # most tests need no torch
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()

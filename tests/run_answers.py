@@ -1,15 +1,16 @@
 """Runs answers to exercises as a notebook would, each in a namespace of its own.
 
-Reads a line of JSON for each chapter: {chapter, folder, file, answers: [[cell, ...], ...]}, and runs
-its answers in a process forked for them: most of what a chapter would take is `import torch`. Writes
-[[output, error or null], ...] to `file` in `folder`, so that no print of a cell can spoil it, and
-says on stdout how the process ended.
+Reads a line of JSON for each chapter: {chapter, folder, file, answers: [[cell, ...], ...], limit}, and
+runs its answers in a process forked for them, since most of what a chapter would take is `import
+torch`. It writes [[output, error or null], ...] to `file` in `folder`, so that no print of a cell can
+spoil it, and ends after `limit` seconds. The exit code goes to stdout.
 """
 
 import contextlib
 import io
 import json
 import os
+import signal
 import sys
 
 import sympy  # noqa: F401 - what Dynamo takes longest to import; Dynamo imports triton, too early
@@ -32,7 +33,8 @@ def run(shell: InteractiveShell, cells: list[str]) -> tuple[str, str | None]:
     return output, None
 
 
-def run_all(chapter: str, folder: str, file: str, answers: list[list[str]]) -> None:
+def run_all(chapter: str, folder: str, file: str, answers: list[list[str]], limit: int) -> None:
+    signal.alarm(limit)
     os.environ["BOOK_CHAPTER"] = chapter
     os.chdir(folder)
     shell = InteractiveShell.instance(colors="nocolor")

@@ -19,13 +19,6 @@ SIZES = st.lists(st.integers(1, 3000), min_size=1, max_size=30)
 exact = settings(derandomize=True, deadline=None, max_examples=60)
 
 
-@pytest.fixture
-def group_of_one():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 @exact
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=12),
@@ -58,7 +51,7 @@ def test_buckets_leave_full_and_in_order(sizes, limit, dice: random.Random):
 
 
 @pytest.mark.parametrize("kind", [Replicas, DataParallel])
-def test_gradients_kept_between_steps_stay_views(group_of_one, kind):
+def test_gradients_kept_between_steps_stay_views(one_rank, kind):
     model = kind(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), [0.00005])
     for step in range(3):
         model(torch.ones(1, 4)).sum().backward()
@@ -69,7 +62,7 @@ def test_gradients_kept_between_steps_stay_views(group_of_one, kind):
     assert kind is Replicas or model.rebuilt
 
 
-def test_rebuilding_keeps_what_was_accumulated(group_of_one):
+def test_rebuilding_keeps_what_was_accumulated(one_rank):
     model = DataParallel(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), [0.00005])
     model(torch.ones(1, 4)).sum().backward()
     once = [p.grad.clone() for p in model.parameters()]
@@ -80,7 +73,7 @@ def test_rebuilding_keeps_what_was_accumulated(group_of_one):
 
 
 @pytest.mark.parametrize("kind", [Replicas, DataParallel])
-def test_a_backward_pass_that_raised_is_forgotten(group_of_one, kind):
+def test_a_backward_pass_that_raised_is_forgotten(one_rank, kind):
     model = kind(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
 
     def fail(gradient):
@@ -100,7 +93,7 @@ def test_a_backward_pass_that_raised_is_forgotten(group_of_one, kind):
         assert sorted(model.order) == [0, 1, 2, 3]
 
 
-def test_a_missing_gradient_has_a_name(group_of_one):
+def test_a_missing_gradient_has_a_name(one_rank):
     for kind in (Replicas, DataParallel):
         model = kind(nn.ModuleDict({"a": nn.Linear(2, 1), "b": nn.Linear(2, 1)}))
         for _ in range(2):
@@ -109,7 +102,7 @@ def test_a_missing_gradient_has_a_name(group_of_one):
                 model.module["a"](torch.ones(1, 2)).sum().backward()
 
 
-def test_momentum_leaves_unused_weights_alone(group_of_one):
+def test_momentum_leaves_unused_weights_alone(one_rank):
     """A gradient of zero would not: momentum goes on."""
     model = DataParallel(nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)]), find_unused=True)
     model.module.forward = lambda x, which: model.module[which](x)

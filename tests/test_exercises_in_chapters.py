@@ -6,7 +6,7 @@ The solution runs where the book is built: a check that refuses it fails the bui
 import functools
 import json
 import os
-import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +18,6 @@ from conftest import cell
 
 from helpers import book, paths
 
-LIMIT = 900  # seconds for the answers of a chapter
 SOLUTION = cell("def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION", "solution")
 CHECK = cell('with exercise("ex-f"):\n    assert f() == 1', "exercise-check")
 
@@ -41,14 +40,18 @@ def outcomes(key: str) -> dict[tuple[str, str], tuple[str, str | None]]:
     folder = paths.BUILD / "tests"
     folder.mkdir(parents=True, exist_ok=True)
     (file := folder / f"{key.replace('/', '-')}.json").unlink(missing_ok=True)
-    runner, log = the_runner()
-    order = {"chapter": key, "folder": str(folder), "file": file.name, "answers": [*cells.values()]}
-    runner.stdin.write(json.dumps(order) + "\n")
-    runner.stdin.flush()
-    assert select.select([runner.stdout], [], [], LIMIT)[0], f"{key}: no end after {LIMIT} s"
-    ended = runner.stdout.readline()
-    assert ended == "0\n", f"{key}: {ended}{log.read_text(errors='replace')[-3000:]}"
+    ended, log = run_answers(key, folder, file.name, [*cells.values()])
+    assert ended == 0, f"{key}: exit code {ended}\n{log.read_text(errors='replace')[-3000:]}"
     return dict(zip(cells, json.loads(file.read_text()), strict=True))
+
+
+def run_answers(chapter: str, folder: Path, file: str, answers: list, limit: int = 900) -> tuple:
+    """Exit code of the process that ran `answers`, at most `limit` seconds, and its log."""
+    runner, log = the_runner()
+    order = {"chapter": chapter, "folder": str(folder), "file": file}
+    runner.stdin.write(json.dumps(order | {"answers": answers, "limit": limit}) + "\n")
+    runner.stdin.flush()
+    return int(runner.stdout.readline()), log
 
 
 @functools.cache
@@ -85,6 +88,13 @@ def test_wrong_answers_are_rejected_with_a_reason(exercise):
         output = outcome(exercise, name)
         assert output.startswith(f"{exercise.label}: not yet: "), f"{name} is accepted"
         assert "is not defined" not in output, f"{name}: {output}"
+
+
+def test_answers_that_never_end_are_ended_and_the_next_run(tmp_path):
+    endless = [["import time\ntime.sleep(600)"]]
+    assert run_answers("intro", tmp_path, "a.json", endless, limit=3)[0] == -signal.SIGALRM
+    assert run_answers("intro", tmp_path, "b.json", [["print(1)"]])[0] == 0
+    assert json.loads((tmp_path / "b.json").read_text()) == [["1\n", None]]
 
 
 @pytest.mark.parametrize("key", book.chapters())

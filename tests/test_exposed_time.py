@@ -2,31 +2,12 @@
 
 import pytest
 import torch
-import torch.distributed as dist
 
-from helpers.lessons.exposed_time import Link, WiredShard
+from helpers.lessons.exposed_time import Clock, Link, WiredShard
 from helpers.lessons.fsdp_at_work import Policy
 from helpers.lessons.small_gpt import GPT, Config, batch, loss_fn
 
 TINY = Config(layers=3, width=12, heads=3, context=7)
-
-
-class Clock:
-    def __init__(self):
-        self.time = 0.0
-
-    def perf_counter(self):
-        return self.time
-
-    def sleep(self, seconds):
-        self.time += seconds
-
-
-@pytest.fixture
-def one_rank():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
 
 
 def test_messages_go_one_after_another_and_only_a_wait_moves_the_clock():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -12,12 +11,7 @@ from helpers.lessons.small_gpt import GPT, Config, batch, loss_fn, train_step
 
 TINY = Config(layers=3, width=12, heads=3, context=7)
 
-
-@pytest.fixture(autouse=True)
-def one_rank():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = pytest.mark.usefixtures("one_rank")
 
 
 PLAIN = Policy()

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from helpers import GraphRecorder, count_collectives
@@ -13,13 +12,6 @@ from helpers.lessons.zero3_coupling import (
     exclude_hooks,
     forget,
 )
-
-
-@pytest.fixture
-def one_rank():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
 
 
 def test_the_gather_is_in_the_one_graph_and_trains_as_the_module_does(one_rank):

@@ -7,7 +7,6 @@ from importlib import util
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from helpers.lessons import zero_stages
 from helpers.lessons.small_gpt import GPT, Config, batch, loss_fn, train_step
@@ -17,12 +16,7 @@ from helpers.lessons.zero_stages import STAGES, start_deepspeed, why_no_deepspee
 TINY = Config(layers=3, width=12, heads=3, context=7)
 ALL = 10**9
 
-
-@pytest.fixture(autouse=True)
-def one_rank():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = pytest.mark.usefixtures("one_rank")
 
 
 def adamw(weights):

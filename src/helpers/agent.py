@@ -8,7 +8,6 @@ strings alike, and what torch reads from the environment on import, it has read 
 """
 
 import contextlib
-import ctypes
 import gc
 import io
 import os
@@ -19,7 +18,6 @@ import time
 import types
 
 COMMAND = [sys.executable, "-P", __file__]  # -P: our neighbours are no modules for torch to import
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 POLL = 0.02  # seconds
 CAUGHT_BY_TORCHRUN = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -57,7 +55,6 @@ class ForkedRank:
 def _become_a_new_process(env: dict, stdout: io.IOBase, stderr: io.IOBase) -> None:
     """Let go of what is torchrun's: session, signals, files and sockets, environment."""
     os.setsid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     for name in CAUGHT_BY_TORCHRUN:
         signal.signal(name, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -107,7 +104,7 @@ def _run(argv: list[str]) -> int:
 
 def main() -> int:
     """Run torchrun; return its exit code."""
-    gc.disable()  # importing makes no garbage to speak of, and looking for it takes a fifth of it
+    gc.disable()  # importing makes no garbage to speak of, and looking for it takes time
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 

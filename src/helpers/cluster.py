@@ -116,8 +116,7 @@ def command(hosts: int, wires: tuple[str, ...], per_host: int, run: Path, script
         raise BookError(reason)
     assert len(wires) == hosts
     job = {"wires": wires, "per_host": per_host, "run": str(run), "script": script}
-    job["agent"] = agent.COMMAND
-    return [*way()[0], sys.executable, "-I", __file__, json.dumps(job)]
+    return [*way()[0], sys.executable, "-I", __file__, json.dumps(job | {"agent": agent.COMMAND})]
 
 
 def main(job: dict) -> int:

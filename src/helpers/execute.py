@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -67,6 +68,7 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
     import papermill  # here, because it takes a second that a cached build need not pay
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
 
     # We report failures ourselves; log lines of papermill and the kernel would break the bar.
     logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
@@ -78,11 +80,7 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
             number += 1
             on_cell(number)
 
-    with (
-        _scratch_folder(chapter.key) as folder,
-        _environment(chapter.key, folder),
-        _sockets() as sockets,
-    ):
+    with _scratch_folder(chapter.key) as folder, _environment(chapter.key, folder):
         (folder / "cwd").mkdir()
         try:
             notebook = papermill.execute_notebook(
@@ -95,7 +93,7 @@ def run_chapter(chapter: Chapter, parameters: dict, on_cell: Callable[[int], Non
                 on_cell_execute=begin,
                 execution_timeout=_cell_timeout(chapter),
                 extra_arguments=["--log-level=CRITICAL"],
-                config=sockets,
+                config=Config(KernelManager=_sockets(folder)),
             )
         except PapermillExecutionError as error:
             trace = without_colours("\n".join(error.traceback)) or f"{error.ename}: {error.evalue}"
@@ -156,17 +154,13 @@ def _scratch_folder(key: str) -> Iterator[Path]:
         shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
-@contextmanager
-def _sockets() -> Iterator:
-    """A kernel manager's configuration: speak over sockets in a folder of their own.
-
-    Not over TCP: its ports are chosen before the kernel binds them, and a rank may come between.
-    """
-    from traitlets.config import Config
-
-    with tempfile.TemporaryDirectory(prefix="book-") as folder:  # a socket's path must be short
-        file = f"{folder}/kernel.json"
-        yield Config(KernelManager={"transport": "ipc", "connection_file": file})
+def _sockets(folder: Path) -> dict[str, str]:
+    """Where a kernel listens. On Linux not at TCP ports: they are chosen before the kernel binds
+    them, and a rank may come between. A socket whose name begins with @ is no file."""
+    found = {"connection_file": str(folder / "kernel.json")}
+    if sys.platform == "linux":
+        found |= {"transport": "ipc", "ip": f"@book-{uuid.uuid4().hex}"}
+    return found
 
 
 @contextmanager

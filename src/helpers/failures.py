@@ -1,5 +1,6 @@
 """Which rank failed first, and how a page says so."""
 
+import itertools
 import json
 import re
 import signal
@@ -8,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from helpers import agent
 from helpers.paths import BookError, recording
 from helpers.places import FRAME, Places, scrub
 from helpers.report import stderr_of, without_noise
@@ -177,5 +179,5 @@ def _stacks(dump: str, places: Places) -> list[str]:
 
 def _up_to_the_script(stack: list[str]) -> list[str]:
     """Without the frames that called the script: those of torchrun, from which a rank is forked."""
-    ends = [i for i, line in enumerate(stack) if line.endswith(" in <module>")]
-    return stack[: ends[-2] + 1] if len(ends) > 1 else stack
+    ours = f'  File "{agent.__file__}", '
+    return list(itertools.takewhile(lambda line: not line.startswith(ours), stack))
