@@ -1,20 +1,17 @@
 # make lab            copies of the pages to work in, in JupyterLab (LAB='--no-browser --port 8890')
 # make book           execute the chapters and make the site in _build/html
-#   CHAPTERS=capture/capture_timing   only these
+#   CHAPTERS=capture/capture_timing   only these, of test-live, outputs and soak too
 #   SIZE=laptop|workstation           how much they compute
 # make test           all checks        make test-live   the same outputs from a real kernel
 # make outputs        show how checked outputs changed, and accept them (ACCEPT=1: do not ask)
 # make bench          measurements      make clean       remove what was built
-# make soak           distributed cells of each kind, many times (RUNS=50)
+# make soak           distributed cells of each kind RUNS=50 times, chapters five times
 # PYTHON=python3.12 and VENV=/path choose the Python and the place of the environment.
 
 PYTHON =
 VENV = .venv
 PY = $(VENV)/bin/python
 BUILD = $(PY) -m helpers $(1) $(CHAPTERS) $(if $(SIZE),--size $(SIZE))
-
-# Threads that wait for work sleep: spinning ones cost a busy machine most of its time.
-export OMP_WAIT_POLICY = PASSIVE
 
 .PHONY: lab book test units pages test-live outputs bench soak clean
 
@@ -41,7 +38,7 @@ pages: $(VENV)/.ready
 	$(PY) -m helpers check
 
 test-live: $(VENV)/.ready
-	$(PY) -m helpers check --live
+	$(PY) -m helpers check --live $(CHAPTERS)
 
 outputs: $(VENV)/.ready
 	@$(call BUILD,outputs) $(if $(ACCEPT),--accept)
@@ -51,6 +48,7 @@ bench: $(VENV)/.ready
 
 soak: $(VENV)/.ready
 	$(PY) -m pytest -s -o python_files='soak_*.py' tests
+	for run in 1 2 3 4 5; do $(PY) -m helpers check --live $(CHAPTERS) || exit 1; done
 
 clean:
 	rm -rf _build

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.lessons import checkpoints
-from helpers.lessons.checkpoint_names import named_tensors, plain_names
-from helpers.lessons.killed_while_saving import latest
+from helpers.lessons.checkpoint_names import (
+    load_groups,
+    named_groups,
+    named_tensors,
+    plain_names,
+)
+from helpers.lessons.killed_while_saving import after_kills, latest, of_the_killed
+from helpers.lessons.resume_exactly import new_job, save_job
 from helpers.lessons.small_gpt import GPT, Config, batch, train_step
 
 TINY = Config(layers=1, width=8, heads=2, context=8)
@@ -143,3 +149,98 @@ def test_names_leave_out_what_state_dict_leaves_out():
 
     model = nn.Sequential(Odd(), GPT(Config(layers=1, width=8, heads=2, context=8, tied=True)))
     assert list(plain_names(model)) == list(model.state_dict())
+
+
+def in_two_groups(model, first_decays, lr=1e-2):
+    named = list(model.named_parameters())
+    body = {"params": [w for name, w in named if "blocks" in name], "weight_decay": 0.1}
+    rest = {"params": [w for name, w in named if "blocks" not in name]}
+    return torch.optim.AdamW([body, rest] if first_decays else [rest, body], lr=lr)
+
+
+def test_groups_come_back_by_the_names_of_their_parameters(tmp_path):
+    model, other = GPT(TINY), GPT(TINY, seed=1)
+    optimizer = in_two_groups(model, first_decays=True)
+    train_step(model, optimizer, *batch(0, size=2, context=8))
+    optimizer.param_groups[0] |= {"lr": 3e-3, "betas": (0.8, 0.9)}
+    plain = {"groups": named_groups(model, optimizer)}
+    checkpoints.save(tmp_path / "a", named_tensors(model, optimizer), plain)
+    again = in_two_groups(other, first_decays=False, lr=1.0)
+    checkpoints.load(tmp_path / "a", other, again)
+    assert [group["lr"] for group in again.param_groups] == [1e-2, 3e-3]
+    assert [group["betas"] for group in again.param_groups] == [(0.9, 0.999), (0.8, 0.9)]
+    assert [group["weight_decay"] for group in again.param_groups] == [0.01, 0.1]
+    for job in ((model, optimizer), (other, again)):
+        train_step(*job, *batch(1, size=2, context=8))
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_an_optimizer_is_not_loaded_without_its_groups(tmp_path):
+    model, optimizer = trained()
+    checkpoints.save(tmp_path / "a", named_tensors(model, optimizer))
+    with pytest.raises(KeyError, match="groups"):
+        checkpoints.load(tmp_path / "a", model, optimizer)
+    checkpoints.load(tmp_path / "a", model)
+    with pytest.raises(KeyError):  # grouped otherwise
+        load_groups(model, optimizer, named_groups(model, in_two_groups(model, True)))
+
+
+def test_wrappers_are_left_out_of_names():
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+    model = GPT(TINY)
+    names = list(plain_names(model))
+    model.blocks[0] = torch.compile(checkpoint_wrapper(model.blocks[0]), backend="eager")
+    assert list(plain_names(model)) == names
+
+
+def on_rank(rank, root):
+    """A tensor that is a shard, and no DTensor; then one that is the same on both ranks."""
+    meet = f"file://{root}/meet"
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=2)
+    with pytest.raises(ValueError, match="shard differs among ranks"):
+        checkpoints.save(root / "flat", {"shard": torch.full((3,), float(rank))})
+    assert not (root / "flat" / checkpoints.INDEX).exists()
+    with pytest.raises(ValueError, match="extra differs"):
+        checkpoints.save(root / "name", {"extra": torch.ones(2)} if rank else {})
+    checkpoints.save(root / "same", {"step": torch.tensor(3.0)})
+    dist.barrier()
+    before = sorted(path.read_bytes() for path in (root / "same").iterdir())
+    dist.barrier()
+    with pytest.raises(FileExistsError):
+        save_job(root / "same", new_job(), step=4)
+    dist.barrier()
+    assert before == sorted(path.read_bytes() for path in (root / "same").iterdir())
+    dist.destroy_process_group()
+
+
+def test_two_ranks_refuse_shards_and_finished_folders(tmp_path):
+    import torch.multiprocessing as mp
+
+    mp.spawn(on_rank, (tmp_path,), nprocs=2)
+
+
+@pytest.mark.parametrize(
+    ("found", "ended"),
+    [(["previous"] * 6, 0), (["previous"] * 5 + ["new"], 1), (["previous", "new"], 0)],
+)
+def test_kills_of_a_save_that_fails_or_is_short_are_refused(found, ended):
+    with pytest.raises(ValueError, match="exit code"):
+        of_the_killed(found, ended)
+
+
+def test_kills_are_those_of_a_save_that_works(tmp_path):
+    assert of_the_killed(["previous"] * 5 + ["new"], 0) == ["previous"] * 5
+
+    def work(root, step):
+        (root / "written").write_text(str(min(step, 1)))
+
+    def raises(root, step):
+        if step == 2:
+            raise RuntimeError("no disk")
+        work(root, step)
+
+    for wrong in (work, raises):
+        with pytest.raises(ValueError, match="exit code"):
+            after_kills(wrong, lambda root: "previous", __name__)

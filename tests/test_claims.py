@@ -84,7 +84,7 @@ def test_card(ledger, monkeypatch):
     html, text = shown[0]
     assert text.splitlines() == [
         "T-3  conditional: Claim <T-3>",
-        "  what happens: Something else.",
+        "  what happens, by the ledger: Something else.",
         "  ✓ yes: batch < 2",
         "  ✗ no: batch 2",
     ]

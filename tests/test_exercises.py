@@ -3,8 +3,10 @@ import time
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from helpers import BookError, check, exercise, exercises, paths
-from helpers.exercises import broken, load_program, run_on_ranks, run_program
+from helpers import BookError, check, exercise, paths
+from helpers import broken as broken_programs
+from helpers.broken import broken
+from helpers.exercises import load_program, run_on_ranks, run_program
 
 PROGRAM = "LIMIT = 1\nprint('running')\nif __name__ == '__main__':\n    print('limit', LIMIT)\n"
 CHECK = """
@@ -20,7 +22,7 @@ def check(source):
 def slow(tmp_path, monkeypatch):
     """A broken program called "slow" in a checkout of its own."""
     monkeypatch.setattr(paths, "DATA", tmp_path)
-    monkeypatch.setattr(exercises, "_programs", {})
+    monkeypatch.setattr(broken_programs, "_programs", {})
     folder = tmp_path / "broken" / "slow"
     folder.mkdir(parents=True)
     for name, text in {
@@ -129,6 +131,19 @@ def test_unknown_program_and_option(slow):
         broken("slow --exepct X", PROGRAM)
 
 
+def test_the_book_is_not_built_on_a_program_that_fails_for_another_reason(
+    slow, capsys, monkeypatch
+):
+    monkeypatch.setenv("BOOK_RECORDING", "1")
+    broken("slow", PROGRAM)
+    (slow / "symptom.txt").write_text("limit is .* too low")
+    check("slow")
+    assert "not yet: the limit is still too low" in capsys.readouterr().out
+    (slow / "symptom.txt").write_text("limit is gone")
+    with pytest.raises(AssertionError, match="still too low"):
+        check("slow")
+
+
 def test_expected_symptom(slow, capsys, monkeypatch):
     failing = "raise RuntimeError('modified in place')"
     broken("slow --expect RuntimeError", failing)
@@ -151,7 +166,7 @@ def test_the_book_shows_exactly_the_stored_program(slow, monkeypatch):
 def test_the_magic_in_a_notebook(slow, capsys):
     shell = InteractiveShell.instance()
     try:
-        exercises.register(shell)
+        broken_programs.register(shell)
         shell.run_cell("%%broken slow\n" + PROGRAM).raise_error()
         assert "LIMIT" not in shell.user_ns
     finally:

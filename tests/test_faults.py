@@ -182,9 +182,9 @@ def test_the_supervisor_is_killed(book, witness):
     """The kernel ends the ranks itself, also those that have not reached their bodies."""
 
     def kill_supervisor():
-        while len(witness.with_argument("probe.py")) < 3:  # torchrun, two ranks
+        while len(witness.with_argument("probe.py")) < 3 or len(witness.seen) < 4:
+            witness.look()  # until it has seen the supervisor, torchrun and two ranks
             time.sleep(0.1)
-        witness.look()
         for process in witness.with_argument("supervisor.py"):
             process.kill()
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 
 from helpers.lessons.fsdp_sharding import FullyShard, Unit, homes
 from helpers.lessons.small_gpt import GPT, Config, batch, loss_fn, train_step
@@ -128,3 +129,22 @@ def test_a_missing_gradient_counts_as_zeros():
     unit = Unit({layer.weight: {}, layer.bias: {}})
     packed = unit.pack([None, torch.ones(2)])
     assert packed.tolist() == [0] * 6 + [1, 1]
+
+
+def test_an_evaluation_hides_the_roots_gradients_in_pytorch():
+    """The symptom's second harm, in PyTorch's: clipping leaves the root out, zero_grad too."""
+    for again in (False, True):
+        model = GPT(TINY)
+        for block in model.blocks:
+            fully_shard(block)
+        fully_shard(model, reshard_after_forward=again or None)
+        loss_fn(model(data()[0]), data()[1]).backward()
+        norm = nn.utils.get_total_norm([p.grad for p in model.parameters()]).full_tensor()
+        with torch.no_grad():
+            model(data()[0])
+        left = [p.grad for p in model.parameters() if p.grad is not None]
+        seen = nn.utils.get_total_norm(left).full_tensor()
+        assert (seen == norm) == again
+        model.zero_grad()
+        model.reshard()
+        assert all(p.grad is None for p in model.parameters()) == again

@@ -63,6 +63,24 @@ def test_what_a_body_left_for_its_end_still_happens(book):
     assert list(run(job(body)).outputs) == ["thread\natexit"] * 2
 
 
+def test_no_rank_goes_on_while_another_connects(book, tmp_path):
+    body = f"""
+    from pathlib import Path
+    from torch.distributed import distributed_c10d as c10d
+    connect, connected = c10d._new_process_group_helper, Path({str(tmp_path / "connected")!r})
+    def slowly(*args, **options):
+        group = connect(*args, **options)
+        time.sleep(1)
+        connected.touch()
+        return group
+    if os.environ["RANK"] == "1":
+        c10d._new_process_group_helper = slowly
+    init_ranks("cpu")
+    print(connected.exists(), "TORCH_DIST_INIT_BARRIER" in os.environ)
+    """
+    assert list(run(job(body)).outputs) == ["True False"] * 2
+
+
 def test_a_copied_folder_runs_elsewhere_with_two_agents(book, tmp_path):
     """In an environment without this repository; the agents meet through c10d."""
     body = """

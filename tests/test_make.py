@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -62,6 +63,26 @@ def test_environment_is_made_once_and_again_when_the_list_changes(make):
     assert "installing" not in make("book")[1]
     os.utime(make.venv.parent / "requirements.txt")
     assert "installing" in make("book")[1]
+
+
+def test_soak_runs_the_named_chapters_five_times_and_stops_at_a_failure(make):
+    code, output = make("soak", "CHAPTERS=a/b")
+    assert code == 0 and output.count("helpers: -m helpers check --live a/b") == 5, output
+    make.tool("python", PYTHON.replace('echo "helpers: $*"', 'echo "helpers: $*"; exit 1'))
+    shutil.rmtree(make.venv)
+    code, output = make("soak", "CHAPTERS=a/b")
+    assert code != 0 and output.count("helpers: -m helpers check --live a/b") == 1, output
+
+
+def test_threads_that_wait_sleep_also_without_make():
+    given = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    shows = "import os, helpers; print(os.environ['OMP_WAIT_POLICY'])"
+    command = [sys.executable, "-c", shows]
+    for environment, policy in (
+        (given, "PASSIVE"),
+        (given | {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+    ):
+        assert subprocess.check_output(command, env=environment, text=True).strip() == policy
 
 
 def test_environment_elsewhere(make, tmp_path):

@@ -124,6 +124,13 @@ def test_replay_compares_without_running_anything(book):
     assert book.ran() == []
 
 
+def test_one_chapter_can_be_checked_and_a_name_that_is_none_is_refused(book):
+    code, shown = book.helpers("check", "part/one")
+    assert code == 0 and "4 passed" in shown, shown
+    code, shown = book.helpers("check", "part/two")
+    assert code == 1 and "No such chapter: part/two. There are: part/one" in shown
+
+
 def test_live_kernel_gives_the_same_outputs(book):
     code, shown = book.helpers("check", "--live")
     assert code == 0 and "4 passed" in shown, shown

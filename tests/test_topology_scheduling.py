@@ -21,6 +21,8 @@ from helpers.lessons.collectives_by_hand import (
     Halving,
     chunks_in,
     double_tree,
+    in_turn,
+    plain_tree,
     ring,
     two_level,
 )
@@ -32,10 +34,12 @@ from helpers.lessons.machine_topology import (
     numa_nodes,
     of_nvml,
     ring_labels,
+    sysfs_address,
     this_machine,
 )
-from helpers.lessons.schedule_on_a_wire import launch_lines
+from helpers.lessons.schedule_on_a_wire import Enter, launch_lines
 from helpers.lessons.topology_scheduling import schedule
+from helpers.lessons.when_to_switch import crossing
 from helpers.topology_files import TopologyError, read_topology
 
 SHARED = paths.ROOT.parent / "shared" / "topologies"
@@ -245,6 +249,8 @@ here = here if mpi else ["SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"]
 for rank, host in enumerate(hosts):
     numbers = map(str, (rank, hosts[:rank].count(host), len(hosts)))
     given |= dict(zip(here, numbers)) | {"HOST": host}
+    if not mpi:  # Slurm sets it for each step, over what was exported; here to no plan's order
+        given["CUDA_VISIBLE_DEVICES"] = "3,2,1,0"
     subprocess.run(command, env=given, check=True)
 """
 TRAIN = """
@@ -283,6 +289,51 @@ def test_lines_to_paste_are_the_plan(tmp_path):
         schedule(cluster, (3, 5), ("dp", "tp"), {})
     with pytest.raises(ValueError, match="no dimension is called"):
         schedule(cluster, (2, 8), ("dp", "tp"), {"pp": Traffic("all_gather", 1e9)})
+
+
+@pytest.mark.parametrize("order", [[1, 2, 3], [0, 1, 1], [0, 2]])
+def test_an_all_reduce_over_some_ranks_is_refused(order):
+    """Its chunks bear the numbers of ranks: those of the missing would never be summed."""
+    for made in (ring, Halving, lambda order: two_level([order])):
+        with pytest.raises(ValueError, match="does not hold each rank"):
+            made(order)
+
+
+def test_the_busiest_rank_of_a_step_may_be_the_one_that_receives():
+    assert in_turn(plain_tree(range(8))) == 6 and in_turn(ring(range(4))) == 6 / 4
+    steps = double_tree(range(8))
+    up, down = in_turn(steps[: len(steps) // 2]), in_turn(steps[len(steps) // 2 :])
+    assert up == down, "the way down is the way up, turned around"
+
+
+def test_crossings_on_and_between_the_sizes():
+    sizes = [1.0, 10.0, 100.0]
+    assert crossing(sizes, [1, 2, 4], [2, 2, 2]) == pytest.approx(10)  # a tie on a size
+    assert crossing(sizes, [1, 4, 4], [2, 2, 2]) == pytest.approx(10**0.5)
+    assert crossing(sizes, [1, 1, 2], [2, 2, 2]) == pytest.approx(100)
+    assert crossing(sizes, [1, 1, 1], [2, 2, 2]) is None
+    assert crossing(sizes, [2, 2, 2], [2, 2, 2]) is None  # never apart
+
+
+def test_the_entrance_leaves_the_gradient_that_comes_in(monkeypatch):
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: tensor.mul_(2))
+    gradient = torch.ones(2, 3)
+    added = Enter.backward(None, gradient)
+    assert (added == 2).all() and (gradient == 1).all()
+    assert Enter.backward(None, gradient.T).is_contiguous()
+
+
+def test_what_is_refused_by_name():
+    with pytest.raises(ValueError, match="no collective is called 'all-reduce'"):
+        Traffic("all-reduce", 1e9)
+    names = [f"GPU{number}" for number in range(9)]
+    rows = [" ".join([a, *("X" if a == b else "SYS" for b in names)]) for a in names]
+    graph = TopologyGraph(read_topology("\n".join([" ".join(names), *rows]) + "\n"))
+    slots = np.arange(9)
+    judge = CardOrders(Cluster(graph), PlacementPolicy(RING), ("all",), slots)
+    with pytest.raises(ValueError, match="9 cards"):
+        find_order(judge, graph, exact=True)
+    assert sorted(find_order(judge, graph)[0]) == list(slots)
 
 
 UUIDS = ["GPU-8f", "GPU-ff", "GPU-8c", "GPU-c0"]
@@ -365,8 +416,20 @@ def test_nvml_stand_in(tmp_path, monkeypatch):
     assert TopologyGraph(found, links="A6000").bandwidth(0, 1) == 28
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     assert this_machine().source == "NVML"
+    with monkeypatch.context() as patch:  # a fault in reading is not "no GPU"
+        patch.setattr(FakeNvml, "nvmlDeviceGetTopologyCommonAncestor", lambda *_: 15)
+        with pytest.raises(KeyError):
+            this_machine()
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeNvml, "nvmlDeviceGetCount", lambda _: 0)
+        assert this_machine().source == "/sys/devices/system/node"
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert this_machine().source == "/sys/devices/system/node"
+
+
+def test_addresses_as_sysfs_writes_them():
+    assert sysfs_address(b"00000000:8A:00.0") == sysfs_address("00000000:8A:00.0") == "0000:8a:00.0"
+    assert sysfs_address("00010000:8A:00.0") == "10000:8a:00.0"  # of more than four digits: all
 
 
 def test_numa_nodes_and_their_cores(tmp_path):

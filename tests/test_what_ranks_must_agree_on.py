@@ -5,13 +5,22 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.distributed._functional_collectives import all_reduce
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 from helpers import GraphRecorder
 from helpers.lessons.crossed_collectives import Diary, parted, read_diaries
 from helpers.lessons.preflight import graph_text
 from helpers.lessons.statistics_over_ranks import SyncBatchNorm, share
-from helpers.lessons.what_ranks_must_agree_on import Disagreement, agree, findings, fingerprint
+from helpers.lessons.what_ranks_must_agree_on import (
+    Disagreement,
+    agree,
+    findings,
+    fingerprint,
+    model_facts,
+)
 
 PLAIN = st.recursive(
     st.integers(-3, 3) | st.text("ab", max_size=2) | st.booleans(),
@@ -75,7 +84,9 @@ def test_findings_name_the_rank_that_differs(ranks, data):
     else:
         del rows[odd]["equal"]["b"]
     (sentence,) = findings(rows)
-    if ranks > 2:
+    if kind == "absent":
+        assert sentence == f"b: absent on ranks {[odd]}"
+    elif ranks > 2:
         others = [rank for rank in range(ranks) if rank != odd]
         assert sentence == f"b: ranks {[odd]} differ from ranks {others}"
     else:
@@ -85,6 +96,26 @@ def test_findings_name_the_rank_that_differs(ranks, data):
 def test_findings_count_what_lies_on_several_ranks():
     rows = [{"equal": {}, "differ": {"rng": "1"}, "disjoint": {"s": s}} for s in ([1, 2], [2, 3])]
     assert findings(rows) == ["rng: the same on ranks [0, 1]", "s: 1 of 3 lie on several ranks"]
+
+
+def test_a_fact_that_cannot_be_made_is_raised_with_its_rank(group_of_one):
+    with pytest.raises(Disagreement, match=r"^rank 0: ZeroDivisionError"):
+        agree(lambda: {"half": 1 // 0})
+    with pytest.raises(Disagreement, match=r"^rank 0: TypeError: no fingerprint of a set"):
+        agree({"tags": {"a"}})
+
+
+def test_facts_of_a_model_include_what_no_tensor_shows():
+    def facts(model):
+        return {name: fingerprint(value) for name, value in model_facts(model).items()}
+
+    base = facts(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.1)))
+    for model, name in (
+        (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.2)), "modules"),
+        (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.1)).eval(), "training"),
+    ):
+        other = facts(model)
+        assert [n for n in base if base[n] != other[n] and not n.startswith("0.")] == [name]
 
 
 def test_one_rank_agrees_with_itself(group_of_one):
@@ -108,8 +139,22 @@ def test_graphs_differ_in_text_where_operators_constants_sizes_or_wiring_do():
         graph_of(lambda x, y: (x * 2).cos() - y, x, y),
         graph_of(lambda x, y: y - (x * 2).sin(), x, y),
         graph_of(lambda x, y: (x * 2).sin() - y, torch.ones(4), torch.ones(4)),
+        graph_of(lambda x, y: (x * 2).sin() - y, x.double(), y.double()),
     ]
-    assert len({base, *others}) == 5
+    assert len({base, *others}) == 6
+
+
+def test_graphs_differ_in_text_where_a_constant_or_a_body_does():
+    def with_constant(number):
+        return graph_text(make_fx(lambda x: x + torch.tensor([1.0, number]))(torch.ones(2)))
+
+    assert with_constant(2.0) == with_constant(2.0) != with_constant(3.0)
+
+    def with_body(body):
+        x = torch.ones(2, requires_grad=True)
+        return graph_of(lambda x: checkpoint(body, x, use_reentrant=False), x)
+
+    assert with_body(torch.sin) == with_body(torch.sin) != with_body(torch.cos)
 
 
 class AtTheCall(TorchDispatchMode):
@@ -133,17 +178,32 @@ def test_the_diary_is_written_before_the_call_and_names_its_subject(group_of_one
         dist.all_reduce(torch.ones(3))
     assert calls.written == [1, 2]
     ((first, second),) = read_diaries(store, 1)
-    assert first == "allreduce_ [[2]] cats in `dist.all_reduce(torch.ones(2))`"
-    assert second == "allreduce_ [[3]]  in `dist.all_reduce(torch.ones(3))`"
-    assert parted([[first], [first, second]]) == (1, ("nothing", second))
+    assert first == "group 0: allreduce_ [2] torch.float32 cats in `dist.all_reduce(torch.ones(2))`"
+    assert second == "group 0: allreduce_ [3] torch.float32  in `dist.all_reduce(torch.ones(3))`"
+    assert parted([[first], [first, second]]) == (1, ("nothing yet", second))
     assert parted([[first], [first]]) is None
+
+
+def test_the_diary_keeps_groups_apart_and_leaves_compiled_code_compiled(group_of_one):
+    store, recorder = dist.HashStore(), GraphRecorder()
+    group = dist.new_group()
+    torch._dynamo.reset()
+    add = torch.compile(lambda x: all_reduce(x, "max", group) + 1, backend=recorder)
+    with Diary(store, 0):
+        dist.broadcast(torch.ones(2).bfloat16(), 0)
+        add(torch.ones(3))
+    assert recorder.calls == 1
+    (first,), (second,) = (read_diaries(store, 1, g)[0] for g in ("0", group.group_name))
+    assert first.startswith("group 0: broadcast_ [2] torch.bfloat16, root_rank=0 ")
+    assert second.startswith(
+        f"group {group.group_name}: all_reduce [3] torch.float32, reduce_op=max "
+    )
+    assert read_diaries(store, 1) == [[first, second]]
 
 
 @exact
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 3))
 def test_shares_are_of_one_length_and_cover_everything(samples, world_size, epoch):
-    if samples < world_size:
-        samples += world_size
     parts = [share(samples, rank, world_size, 0, epoch) for rank in range(world_size)]
     assert len({len(part) for part in parts}) == 1
     assert set().union(*parts) == set(range(samples))

@@ -34,6 +34,14 @@ def test_the_gather_is_in_the_one_graph_and_trains_as_the_module_does(one_rank):
         assert torch.equal(shard.grad.view(weight.shape), weight.grad)
 
 
+def test_buffers_and_frozen_weights_are_refused(one_rank):
+    frozen = nn.Linear(2, 2)
+    frozen.bias.requires_grad_(False)
+    for module in (nn.BatchNorm1d(2), frozen):
+        with pytest.raises(ValueError, match="without buffers"):
+            Zero3InGraph(module)
+
+
 @pytest.mark.parametrize("excluded", [True, False])
 def test_excluded_hooks_still_run_and_are_not_compiled(excluded):
     forget()

@@ -85,6 +85,27 @@ def test_a_unit_that_no_gradient_reached_stays_as_it_is(stage):
     assert not torch.equal(optimizer.units[1].master, used)
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_frozen_weight_is_refused(stage):
+    """The optimizer would decay it: a piece has numbers of all weights, trained or not."""
+    model = GPT(TINY)
+    model.blocks[1].up.bias.requires_grad_(False)
+    with pytest.raises(ValueError, match="frozen"):
+        STAGES[stage](model, model.blocks, adamw)
+
+
+def test_what_is_whole_takes_no_room_ahead():
+    """Room for one block ahead, and the next is whole: the one behind it is fetched."""
+    model = GPT(TINY)
+    size = sum(p.numel() for p in model.blocks[0].parameters())
+    optimizer = Planned(model, model.blocks, adamw, max_live=ALL, reuse=ALL, ahead=size)
+    first, second, third = optimizer.units[:3]
+    optimizer.known = [first, second, third]
+    second.fetch()
+    optimizer.fetch(first)
+    assert all(weight.numel() for weight in third.weights)
+
+
 def test_a_block_is_whole_only_while_it_runs():
     model = GPT(TINY)
     STAGES[3](model, model.blocks, adamw)

@@ -3,13 +3,18 @@
 Names are loaded on first use: ranks import this package, and must not pay for a notebook.
 """
 
+import os
 from importlib import import_module
+
+# OpenMP reads this when torch is loaded: threads that wait for work shall sleep. Spinning ones
+# cost a busy machine most of its time.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _HOME = {
     "BookError": "paths",
     "GraphRecorder": "counting",
     "StorageTracker": "memory",
-    "check": "exercises",
+    "check": "broken",
     "count_collectives": "counting",
     "exercise": "exercises",
     "figures": "figures",
@@ -31,8 +36,8 @@ def __getattr__(name: str):
 
 def load_ipython_extension(ipython) -> None:
     """`%load_ext helpers`: the magics, the recorder of cells and the style of figures."""
-    from helpers import exercises, figures, magic
+    from helpers import broken, figures, magic
 
     magic.register(ipython)
-    exercises.register(ipython)
+    broken.register(ipython)
     figures.style()

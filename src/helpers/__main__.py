@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
 
     check = commands.add_parser("check", help="compare the last run with the references (nbval)")
+    check.add_argument("chapters", nargs="*", help="such as capture/capture_timing")
     check.add_argument("--live", action="store_true", help="run the cells again in a real kernel")
     check.set_defaults(run=_check)
     lab = commands.add_parser(
@@ -82,18 +83,21 @@ def _outputs(args: argparse.Namespace) -> None:
     from helpers.build import build
 
     build(args.chapters, _parameters(args), site=False)
-    outputs.update(args.chapters or book.chapters(), args.accept)
+    outputs.update(book.chosen(args.chapters), args.accept)
 
 
 def _check(args: argparse.Namespace) -> int:
+    from helpers import book, outputs
     from helpers.execute import kernel_environment
     from helpers.replay_kernel import install_kernels
 
+    chosen = book.chosen(args.chapters)
     install_kernels()
     command = [
         *(sys.executable, "-m", "pytest", "--nbval-lax"),
         *("--nbval-kernel-name", "nblive" if args.live else "nbreplay"),
-        *("--nbval-sanitize-with", "tests/nbval_sanitize.cfg", "tests/outputs"),
+        *("--nbval-sanitize-with", "tests/nbval_sanitize.cfg"),
+        *(str(outputs.REFERENCES / f"{key}.ipynb") for key in chosen),
     ]
     return subprocess.run(command, cwd=paths.ROOT, env=os.environ | kernel_environment()).returncode
 

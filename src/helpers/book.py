@@ -64,6 +64,14 @@ def chapters() -> list[str]:
     return [key for key in pages() if scan(_read_text(key), f"chapters/{key}.md")]
 
 
+def chosen(names: list[str]) -> list[str]:
+    """The named chapters, or all when none is named. Raises BookError for one that there is not."""
+    known = chapters()
+    if unknown := [name for name in names if name not in known]:
+        raise BookError(f"No such chapter: {', '.join(unknown)}. There are: {', '.join(known)}")
+    return names or known
+
+
 def read(key: str) -> Chapter:
     """The page `key`; BookError names the file and line of what is wrong with its form."""
     name = f"chapters/{key}.md"

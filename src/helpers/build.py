@@ -25,11 +25,9 @@ def build(names: list[str], parameters: dict, site: bool) -> None:
 
 def execute(names: list[str], parameters: dict) -> dict[str, Chapter]:
     """Bring the runs of the named chapters up to date; all pages with code, as read, by key."""
+    wanted = book.chosen(names)
     chapters = {key: _read(key) for key in book.chapters()}
-    if unknown := [name for name in names if name not in chapters]:
-        raise BookError(f"No such chapter: {', '.join(unknown)}. There are: {', '.join(chapters)}")
     cache.environment(), cache.inventory()  # as the world is before the first cell runs
-    wanted = names or list(chapters)
     progress = Progress(len(wanted))
     try:
         failures = [key for key in wanted if not _refresh(chapters[key], parameters, progress)]

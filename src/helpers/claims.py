@@ -129,7 +129,7 @@ def tally(*subjects: str) -> str:
 
 
 def _show_card(claim: Claim, conditions: dict, found: str, until: str, needs_gpu: str) -> None:
-    lines = [("what happens", claim.what_happens)]
+    lines = [("what happens, by the ledger", claim.what_happens)]
     lines += [("✓ yes" if yes else "✗ no", text) for text, yes in conditions.items()]
     if found == "outdated":
         lines.append(("true until", until))

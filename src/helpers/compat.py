@@ -58,8 +58,9 @@ def register_backend(name: str) -> Callable[[Callable], Callable]:
     itself has are refused with BookError. What was compiled before keeps its backend.
 
     Operators need no such helper: a second `torch.library.custom_op("book::f", ...)` replaces the
-    first, handles of the first call the second (seen on 2.13.0), and `register_fake`,
-    `register_kernel` and `register_autograd` may be repeated.
+    first, and `register_fake`, `register_kernel` and `register_autograd` may be repeated. What the
+    first returned must not be called again: mostly it calls the second, and once in many runs it
+    is an operator without a schema (seen on 2.13.0).
     """
 
     def register(backend: Callable) -> Callable:

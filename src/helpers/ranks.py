@@ -38,7 +38,8 @@ class Ranks(NamedTuple):
 def init_ranks(device: str = "auto") -> Ranks:
     """Join the process group, with the backend and device of `helpers.devices.choose`.
 
-    `end` leaves the group again. Raises BookError without torchrun or Slurm.
+    Returns when all ranks have joined. `end` leaves the group again. Raises BookError without
+    torchrun or Slurm.
     """
     import torch
     import torch.distributed as dist
@@ -53,7 +54,13 @@ def init_ranks(device: str = "auto") -> Ranks:
     mine = torch.device(choice.device)
     if mine.type == "cuda":
         torch.cuda.set_device(mine)
-    dist.init_process_group(choice.backend, device_id=mine if choice.backend == "nccl" else None)
+    # Without it a rank with little to do may be gone while another still connects to it (gloo).
+    os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
+    try:
+        nccl = choice.backend == "nccl"
+        dist.init_process_group(choice.backend, device_id=mine if nccl else None)
+    finally:
+        del os.environ["TORCH_DIST_INIT_BARRIER"]  # a fake group has no store to wait at
     if (run := _watched_run()) and dist.get_rank() == 0:
         _write(run / "ran_on", f"{choice.backend} on {mine.type}".encode())
     return Ranks(dist.get_rank(), dist.get_world_size(), mine)

@@ -15,7 +15,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelbase import Kernel
 
 from helpers import cache, paths
-from helpers.execute import JUPYTER, SCRATCH, chapter_environment, executed_cells
+from helpers.execute import JUPYTER, chapter_environment, executed_cells
 from helpers.outputs import REFERENCES, comparable
 
 NAMES = {"nbreplay": "replay", "nblive": "live"}
@@ -72,7 +72,7 @@ def _live(app: IPKernelApp) -> None:
     """Make a real kernel run as the builder's does, and publish only what is compared."""
     key = tested_chapter()
     os.environ.update(chapter_environment(key))
-    folder = SCRATCH / f"live-{key.replace('/', '-')}"
+    folder = paths.BUILD / "live" / key  # a build that runs beside it sweeps its own scratch folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.chdir(folder)

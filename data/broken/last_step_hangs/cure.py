@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 rank, world_size, device = init_ranks("cpu")
 net = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-group = dist.new_group(timeout=timedelta(seconds=3))  # for patience, the default is 30 minutes
+group = dist.new_group(timeout=timedelta(seconds=3))  # gloo would wait 30 minutes
 model = DistributedDataParallel(net, process_group=group)
 
 samples = torch.arange(13.0).sin().unsqueeze(1).expand(13, 4)

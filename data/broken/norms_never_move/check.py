@@ -15,7 +15,7 @@ def check(program_source: str) -> None:
         leave_group()
     moved = getattr(program, "moved", 0)
     weights = sum(weight.numel() for weight in getattr(program, "norms", []))
-    assert weights == 96, "keep `norms`, the 96 weights of three norms, and `moved`"
+    assert weights == 160, "keep `norms`, the 160 weights of five norms, and `moved`"
     assert moved > weights / 2, f"{moved} of {weights} norm weights moved"
     assert program.computed == {torch.bfloat16}, "the blocks no longer compute in bfloat16"
     rates = {group["lr"] for group in program.optimizer.param_groups}

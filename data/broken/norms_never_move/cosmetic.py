@@ -17,8 +17,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
 losses = []
 for step in range(40):
     losses.append(train_step(model, optimizer, *batch(step, size=8, context=32)).item())
-norms = [weight for name, weight in model.named_parameters() if name.endswith("norm.weight")]
-norms += [block.norm2.weight for block in model.blocks]
+norms = [w for name, w in model.named_parameters() if "norm" in name and name.endswith("weight")]
 moved = sum((weight.full_tensor() != 1).sum().item() for weight in norms)
 dist.destroy_process_group()
 print(f"computed in {computed}; loss {losses[0]:.3f}, {losses[-1]:.3f}")

@@ -20,10 +20,14 @@ whole = {
 
 
 def check(program_source: str) -> None:
-    """Raise AssertionError unless all weights agree, blocks are sharded and the loss fell."""
-    pulled = run_on_ranks(program_source + PROBE, pull=("sharded", "whole", "losses"), timeout=180)
+    """Raise AssertionError unless weights agree, data differ, blocks are sharded, the loss fell."""
+    pulled = run_on_ranks(
+        program_source + PROBE, pull=("sharded", "whole", "x", "losses"), timeout=180
+    )
     assert min(pulled["sharded"]) >= 12, "the blocks must stay sharded"
     first, second = pulled["whole"]
     apart = [name for name in first if not torch.equal(first[name], second[name])]
     assert not apart, f"the ranks hold different {', '.join(apart)}"
+    one, other = pulled["x"]
+    assert not torch.equal(one, other), "each rank must train on data of its own"
     assert all(losses[-1] < losses[0] - 0.5 for losses in pulled["losses"]), "the loss must fall"

@@ -23,4 +23,4 @@ if rank == 0:  # one rank writes the log
     with deepspeed.zero.GatheredParameters(model.weight, modifier_rank=0):
         lengths.append(model.weight.norm().item())
     print(f"length of the weight {lengths[-1]:.4f}")
-dist.monitored_barrier(timeout=patience)
+dist.monitored_barrier(timeout=5 * patience)  # rank 0 ends first

@@ -24,4 +24,4 @@ with deepspeed.zero.GatheredParameters(model.weight):  # a collective: all ranks
 if rank == 0:  # one rank writes the log
     lengths.append(length)
     print(f"length of the weight {lengths[-1]:.4f}")
-dist.monitored_barrier(timeout=patience)
+dist.monitored_barrier(timeout=5 * patience)  # rank 0 ends first

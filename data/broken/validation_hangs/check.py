@@ -3,6 +3,7 @@
 from helpers.exercises import run_on_ranks
 
 PROBE = """
+training = model.training and net.training
 score = globals().get("score")
 trained = [p.grad is not None for p in net.parameters()]
 kept = [type(part).__name__ for part in net]
@@ -16,10 +17,11 @@ with torch.no_grad():
 
 def check(program_source: str) -> None:
     """Raise AssertionError unless the ranks end in time and rank 0 has the right score."""
-    pull = ("score", "right", "kept", "equal", "trained")
+    pull = ("score", "right", "kept", "equal", "trained", "training")
     pulled = run_on_ranks(program_source + PROBE, pull=pull, timeout=120)
     assert pulled["kept"][0] == ["Linear", "BatchNorm1d", "Linear"], "the model must stay"
     assert all(pulled["equal"]) and all(pulled["trained"][0]), "it must train on both ranks' data"
     score, right = pulled["score"][0], pulled["right"][0]
     assert score is not None, "rank 0 must have a `score`"
     assert abs(score - right) < 1e-6, f"the score is {score}, in evaluation it is {right}"
+    assert pulled["training"] == [True, True], "the next epoch would run in evaluation mode"

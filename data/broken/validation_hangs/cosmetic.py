@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 rank, world_size, device = init_ranks("cpu")
 net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-group = dist.new_group(timeout=timedelta(seconds=3))  # for patience, the default is 30 minutes
+group = dist.new_group(timeout=timedelta(seconds=3))  # gloo would wait 30 minutes
 model = DistributedDataParallel(net, process_group=group)
 dice = torch.Generator().manual_seed(rank)
 for _ in range(3):
@@ -21,4 +21,5 @@ if rank == 0:  # one rank is enough to validate
     with torch.inference_mode():
         score = model(torch.ones(8, 4)).square().mean().item()
     print(f"validation {score:.3f}")
+    model.train()
 dist.barrier(group)

@@ -1,7 +1,7 @@
 def missing(diaries):
-    """Compares only as far as the shortest diary goes: later differences stay unseen."""
-    shortest = min(len(entries) for entries in diaries)
+    """Everybody behind the longest: also ranks that wait themselves."""
     longest = max(len(entries) for entries in diaries)
-    if any(entries[:shortest] != diaries[0][:shortest] for entries in diaries):
-        return []
+    for number in range(longest):
+        if len({entries[number] for entries in diaries if len(entries) > number}) > 1:
+            return []
     return [rank for rank, entries in enumerate(diaries) if len(entries) < longest]

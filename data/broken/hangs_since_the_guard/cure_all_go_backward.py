@@ -1,0 +1,30 @@
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from helpers.ranks import init_ranks
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+rank, world_size, device = init_ranks("cpu")
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+group = dist.new_group(timeout=timedelta(seconds=3))  # gloo would wait 30 minutes
+model = DistributedDataParallel(net, process_group=group)
+
+batches = torch.arange(20.0).sin().reshape(5, 4).clone()  # five batches on each rank
+if rank == 1:
+    batches[1, 2] = float("nan")
+steps = 0
+for x in batches:
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()  # on every rank: DDP averages a NaN into everybody's gradient
+    norm = torch.nn.utils.get_total_norm(p.grad for p in model.parameters())
+    if not norm.isfinite():
+        print("a bad batch was left out")
+        continue
+    optimizer.step()
+    steps += 1
+print(f"{steps} steps")
+dist.barrier(group)
