@@ -21,10 +21,12 @@ lab: $(VENV)/.ready
 book: $(VENV)/.ready
 	@$(call BUILD,build)
 
-# Two streams, since tests and chapters wait as often as they compute. What the tests print is
-# kept until they end, so that a log shows one thing at a time.
+# A reference older than its chapter is found first: it takes seconds, the rest an hour.
+# Then two streams, since tests and chapters wait as often as they compute. What the tests print
+# is kept until they end, so that a log shows one thing at a time.
 test: $(VENV)/.ready
 	$(PY) -m helpers lint
+	$(PY) -m pytest -q tests/test_outputs.py -k own_references
 	@$(MAKE) --no-print-directory -j 2 units pages
 	$(PY) -m pytest -n 2 tests/test_browser_site.py
 
