@@ -1,0 +1,2 @@
+def questions(ranks):
+    return [{rank} for rank in range(ranks)]
