@@ -8,6 +8,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from helpers.lessons.whose_loss import piece, sharded, shards_only, small, step_and_back, whose_loss
 
@@ -120,3 +121,23 @@ def test_a_parameter_of_which_this_rank_holds_nothing_is_left_out(group):
     optimizer = torch.optim.SGD([model.weight], lr=0.1)
     moved = whose_loss(model, optimizer, lambda: (model.weight.to_local() * 2).sum())
     assert set(moved) == {"weight"}
+
+
+def test_a_question_that_fails_leaves_the_job_as_it_was(group):
+    model, optimizer, loss = job(torch.optim.AdamW)
+    before = copy.deepcopy(model.state_dict())
+
+    def fails():
+        loss()  # the buffers have moved
+        raise RuntimeError("here")
+
+    with pytest.raises(RuntimeError, match="here"):
+        whose_loss(model, optimizer, fails)
+    assert all(now.equal(before[name]) for name, now in model.state_dict().items())
+
+
+def test_an_optimizer_around_another_is_refused(group):
+    model = Net()
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW)
+    with pytest.raises(ValueError, match="ZeroRedundancyOptimizer keeps its state in"):
+        whose_loss(model, optimizer, lambda: model(torch.ones(4, 6)).sum())
