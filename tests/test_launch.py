@@ -108,7 +108,7 @@ def test_a_copied_folder_runs_elsewhere_with_two_agents(book, tmp_path):
         port = free.getsockname()[1]
     meet = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "probe"]
     torchrun = [python, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
-    command = [*torchrun, *meet, str(copy / "probe.py")]
+    command = [*torchrun, *meet, "--log-dir", str(tmp_path / "logs"), str(copy / "probe.py")]
     agents = [subprocess.Popen(command, stdout=subprocess.PIPE, **here) for _ in range(2)]
     try:
         lines = [line for agent in agents for line in agent.communicate(timeout=120)[0].split("\n")]
